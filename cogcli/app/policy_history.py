@@ -3,9 +3,11 @@ another pack changes (docs/reference/pack.md#explain)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 from cogcli.base.errors import UnusableEnvironment
@@ -23,15 +25,23 @@ from cogcli.declarations.run_start import RecordedPolicy, start_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.refusals import another_tools
+from cogcli.policy.budgets import DEFAULTS, merge_limits
 from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
+from cogcli.policy.freshness import seconds_of
 from cogcli.policy.limits import list_counters
 from cogcli.policy.pack_composition import compose
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import Verdict
 from cogcli.run.log_index import read_log_index
 from cogcli.run.policy_request import PolicyRequest
-from cogcli.run.recorded_decisions import ReplayedDecision, decide_again, policy_under
+from cogcli.run.recorded_decisions import (
+    RedecisionFold,
+    ReplayedDecision,
+    decide_again,
+    policy_under,
+)
 from cogcli.run.replay import read_pinned_catalog
+from cogcli.run.replayed_use import BUDGET, CounterHistory, ReplayedUse
 from cogcli.specs.catalog import Catalog
 
 _CHECKS = ("permission", "rule", "situation")
@@ -309,20 +319,68 @@ def _stage(name: str, outcome: str, reason: str | None) -> dict[str, str]:
     return {"stage": name, "outcome": outcome, **({"reason": reason} if reason else {})}
 
 
-def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison | None:
-    """Return the decisions of an episode that two packs make differently; None if the run had no
-    pack with the id of the old one.
+def read_compared(directory: Path, old: Pack) -> GovernedLog | None:
+    """Return the log of an episode; None if the run had no pack with the id of the old one.
 
-    If the run was under exactly the old pack, its recorded decisions are compared. A run that enforced no rule is
-    compared as if it had. Raise the errors
-    of `read_governed`."""
+    Raise the errors of `read_governed`."""
     log = read_governed(directory)
-    if log is None or log.pack.pack_id != old.pack_id:
-        return None
-    old, new = compose(old, log.others), compose(new, log.others)
-    before, after = _decide_again_under(log, old), _decide_again_under(log, new)
-    is_exact = log.pack.hash == old.hash and not is_shadow_run(directory)
-    return _compare_decisions(directory.name, before, after, exact=is_exact)
+    return None if log is None or log.pack.pack_id != old.pack_id else log
+
+
+def compare_logs(logs: Sequence[GovernedLog], old: Pack, new: Pack) -> list[EpisodeComparison]:
+    """Return for each log the decisions that two packs make differently: by rules, limits and budgets.
+
+    The calls of all logs count together, in the order of time. If a run was under exactly the old pack, its recorded
+    decisions are compared. A run that enforced no rule is compared as if it had."""
+    before, after = _decide_logs(logs, old), _decide_logs(logs, new)
+    return [
+        _compare_decisions(
+            log.started.episode_id, mine, theirs, exact=_is_exact(log, old), events=log.events
+        )
+        for log, mine, theirs in zip(logs, before, after, strict=True)
+    ]
+
+
+def _is_exact(log: GovernedLog, old: Pack) -> bool:
+    """Return whether the recorded decisions of a run are those of a pack."""
+    policy = start_of(log.started).policy
+    return log.pack.hash == compose(old, log.others).hash and not (policy and policy.shadow)
+
+
+def _decide_logs(logs: Sequence[GovernedLog], pack: Pack) -> list[list[ReplayedDecision]]:
+    """Return by log the decisions about its calls as a pack makes them."""
+    counters = CounterHistory()
+    folds = [_fold_under(log, compose(pack, log.others), counters) for log in logs]
+    found: list[list[ReplayedDecision]] = [[] for _ in logs]
+    # Limits count over sessions, so that the events of all come in the order of time.
+    streams = (_numbered(number, log.events) for number, log in enumerate(logs))
+    for _, number, event in heapq.merge(*streams, key=itemgetter(0)):
+        decided = folds[number].step(event)
+        if decided is not None:
+            found[number].append(decided)
+    return found
+
+
+def _numbered(number: int, events: Sequence[Event]) -> Iterator[tuple[float, int, Event]]:
+    """Yield the events of a log, each with its time and the number of the log. The time never goes back."""
+    latest = 0.0
+    for event in events:
+        latest = max(latest, seconds_of(event.timestamp))
+        yield latest, number, event
+
+
+def _fold_under(log: GovernedLog, pack: Pack, counters: CounterHistory) -> RedecisionFold:
+    """Return the fold that decides the calls of a log as a pack does."""
+    recorded = policy_under(log.catalog, log.pack, log.started)
+    is_same = pack.hash == log.pack.hash and not recorded.rules.is_shadow
+    policy = recorded if is_same else policy_under(log.catalog, pack, log.started, enforces=True)
+    given = PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()
+    budgets = merge_limits(DEFAULTS, pack.meta.defaults.budget)
+    for key, value in given.budget.items():
+        budgets[key] = min(value, budgets.get(key, value))
+    return RedecisionFold(
+        log.catalog, recorded, policy, ReplayedUse(log.pack, pack, budgets, counters)
+    )
 
 
 def compare_with_present(episode_id: str, log: GovernedLog, present: Catalog) -> EpisodeComparison:
@@ -345,11 +403,14 @@ def _compare_decisions(
     after: Sequence[ReplayedDecision],
     *,
     exact: bool,
+    events: Sequence[Event] = (),
 ) -> EpisodeComparison:
-    """Return the decisions that differ. With `exact`, the recorded decisions are those before."""
+    """Return the decisions that differ. With `exact`, the recorded decisions are those before, and budgets that
+    `events` record."""
     changed, undecided = [], []
+    spent = _find_spent(events)
     for mine, theirs in zip(before, after, strict=True):
-        was = _select_compared_members(mine.event.payload) if exact else _comparable_verdict(mine)
+        was = _recorded_members(mine.event, spent) if exact else _comparable_verdict(mine)
         will = _comparable_verdict(theirs)
         why = theirs.why or ("" if exact else mine.why)
         change = DecisionChange(episode_id, mine.event, was, will, why)
@@ -360,6 +421,28 @@ def _compare_decisions(
     return EpisodeComparison(len(before), changed, undecided)
 
 
+def _find_spent(events: Iterable[Event]) -> dict[str, str]:
+    """Return by id of a decision the budget that then refused its call."""
+    latest: dict[tuple[str | None, str | None], str] = {}
+    found = {}
+    for event in events:
+        key = event.run_id, event.step_id
+        if event.event_type == PolicyDecided.event.name:
+            latest[key] = event.id
+        elif event.event_type == BudgetExceeded.event.name and key in latest:
+            found[latest[key]] = read_record(BudgetExceeded, event.payload).key
+    return found
+
+
+def _recorded_members(event: Event, spent: Mapping[str, str]) -> Json:
+    """Return the compared members of a recorded decision, and of the budget that refused its call."""
+    members = _select_compared_members(event.payload)
+    key = spent.get(event.id)
+    if key is None:
+        return members
+    return {**members, "verdict": "deny", "gate": "", "rule": "", "reason": key, "stage": BUDGET}
+
+
 def _has_different_effect(was: Json, will: Json) -> bool:
     """Whether two verdicts differ in more than their reasons."""
     return any(was[name] != will[name] for name in ("verdict", "gate", "obligations"))
@@ -368,14 +451,6 @@ def _has_different_effect(was: Json, will: Json) -> bool:
 def _comparable_verdict(found: ReplayedDecision) -> Json | None:
     """Return the compared members of a computed verdict; None if it could not be computed."""
     return None if found.verdict is None else _select_compared_members(found.verdict.to_payload())
-
-
-def _decide_again_under(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
-    """Return the decisions of a log as a pack makes them."""
-    recorded = policy_under(log.catalog, log.pack, log.started)
-    is_same = pack.hash == log.pack.hash and not recorded.rules.is_shadow
-    policy = recorded if is_same else policy_under(log.catalog, pack, log.started, enforces=True)
-    return list(decide_again(log.events, log.catalog, recorded, policy))
 
 
 def _select_compared_members(payload: Json) -> Json:

@@ -39,6 +39,7 @@ from cogcli.policy.run_policy import (
 from cogcli.policy.verdict import Verdict, is_above
 from cogcli.run.policy import fill_slots, governed_by
 from cogcli.run.policy_request import PolicyRequest
+from cogcli.run.replayed_use import ReplayedUse, RuledCall
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill_tools import called_by, find_tool
 from cogcli.state.reducer import RunStates, apply_to_runs
@@ -120,19 +121,25 @@ def decide_again(
     """Yield a ReplayedDecision by `policy` for each decision of a log, in order. `recorded` is the policy of the
     run.
     """
-    fold = _DecisionFold(catalog, recorded, policy)
+    fold = RedecisionFold(catalog, recorded, policy)
     for event in events:
-        payload = recorded_payload(event)
-        if isinstance(payload, PolicyDecided) and payload.rule != IN_DOUBT:
-            yield fold.redecide(event, payload)
-        fold.apply(event, payload)
+        found = fold.step(event)
+        if found is not None:
+            yield found
 
 
-class _DecisionFold:
-    """The state known at one position of a log."""
+class RedecisionFold:
+    """The state known at one position of a log. With `use`, other calls may have been made before."""
 
-    def __init__(self, catalog: Catalog, recorded: RunPolicy, policy: RunPolicy) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        recorded: RunPolicy,
+        policy: RunPolicy,
+        use: ReplayedUse | None = None,
+    ) -> None:
         self._catalog, self._recorded, self._policy = catalog, recorded, policy
+        self._use = use
         self._started: RunStarted | None = None
         self._states: RunStates = {}
         self._answers: dict[str, Event] = {}
@@ -140,8 +147,18 @@ class _DecisionFold:
         self._lifted: dict[tuple[str | None, str | None], frozenset[tuple[str, str]]] = {}
         self._turn, self._now = 1, ""
 
+    def step(self, event: Event) -> ReplayedDecision | None:
+        """Fold the next event. Return the decision by the policy if the event is one."""
+        payload, found = recorded_payload(event), None
+        if isinstance(payload, PolicyDecided) and payload.rule != IN_DOUBT:
+            found = self.redecide(event, payload)
+        self.apply(event, payload)
+        return found
+
     def apply(self, event: Event, payload: Payload) -> None:
         """Fold the next event."""
+        if self._use is not None:
+            self._use.apply(event, payload)
         apply_to_runs(self._states, event)
         if payload.event.resolves:
             self._answers[event.id] = event
@@ -178,6 +195,11 @@ class _DecisionFold:
             state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())
         )
         case, verdict, limits = self._decide(capability, event, decided, run_state)
+        if self._use is not None:
+            judged = self._use.judge(event, decided, RuledCall(verdict, limits.claims, lifted))
+            masked = _find_masked_read(self._policy, case, judged.verdict or verdict)
+            why = f"`{masked}` is masked in the log" if masked else judged.why
+            return ReplayedDecision(event, case, None if masked else judged.verdict, lifted, why)
         if limits.lacks_counters(verdict):
             why = "the log does not hold what a limit of the pack counts"
             return ReplayedDecision(event, case, None, lifted, why)

@@ -72,10 +72,6 @@ def duration(name: str, help: str, default: str) -> FlagDeclaration:
         ("cogcli gateway serve --from .mcp.json", "the command for an MCP client"),
         ("cogcli gateway serve --from .mcp.json --session desk", "its episode has the name"),
         ("cogcli gateway serve --pack desk@1.0.0 --intent help", "a pack decides about each call"),
-        (
-            "cogcli gateway serve --pack desk@1.0.0 --intent help --shadow",
-            "record what it would decide",
-        ),
     ),
     exits=(0, 2, 3, 70, 130, 143),
 )

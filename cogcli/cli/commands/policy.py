@@ -12,9 +12,11 @@ from cogcli.app.episodes import find_all
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack
 from cogcli.app.policy_history import (
     EpisodeComparison,
-    compare_episode,
+    GovernedLog,
+    compare_logs,
     explain_episode,
     is_shadow_run,
+    read_compared,
 )
 from cogcli.app.policy_prover import prove_packs
 from cogcli.base.errors import NO, OK, PENDING, VETOED, UnusableEnvironment, UsageError
@@ -253,9 +255,9 @@ def _list_changes(compared: Sequence[EpisodeComparison]) -> Json:
 
 def _judge_again(context: CommandContext, names: list[str], before: Pack, after: Pack) -> int:
     """Display how another pack changes recorded decisions, and return the exit code."""
-    compared = list(_compare_episodes(context, names, before, after))
-    done = [each for each in compared if each is not None]
-    total, passed_over = sum(each.decisions for each in done), len(compared) - len(done)
+    logs = list(_read_logs(context, names, before))
+    done = compare_logs([log for log in logs if log is not None], before, after)
+    total, passed_over = sum(each.decisions for each in done), len(logs) - len(done)
     context.own["decisions"] = {
         "episodes": len(done),
         "passed_over": passed_over,
@@ -274,18 +276,17 @@ def _judge_again(context: CommandContext, names: list[str], before: Pack, after:
     return NO if shown else OK
 
 
-def _compare_episodes(
-    context: CommandContext, names: list[str], before: Pack, after: Pack
-) -> Iterator[EpisodeComparison | None]:
-    """Yield the changes of each named episode once; for a directory, of all its episodes, oldest
-    first.
+def _read_logs(
+    context: CommandContext, names: list[str], before: Pack
+) -> Iterator[GovernedLog | None]:
+    """Yield the log of each named episode once; for a directory, of all its episodes, oldest first.
 
     Yield None for an episode under no version of the pack, and for an episode of a directory that
     cannot be read. The latter adds a warning.
     """
     for directory, is_named in find_all(context.settings, names).items():
         try:
-            yield compare_episode(directory, before, after)
+            yield read_compared(directory, before)
         except UnusableEnvironment as error:
             if is_named:
                 raise

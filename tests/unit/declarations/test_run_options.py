@@ -44,6 +44,7 @@ GIVEN: dict[str, Any] = {
     "intent": "refund",
     "user": "ana",
     "safety_mode": "network",
+    "shadow": True,
     "budget": {"tool_calls": 3},
 }
 
