@@ -61,6 +61,17 @@ def test_a_document_of_more_than_four_mebibytes_is_bound(begun: Project) -> None
     begun.run("validate", "--strict").assert_ok()
 
 
+def test_a_fault_in_a_document_of_more_than_four_mebibytes_has_its_line(begun: Project) -> None:
+    document = many_operations(1_800)
+    document["components"] = {"schemas": {"Last": {"$ref": "#/components/schemas/Missing"}}}
+    data = json.dumps(document, indent=2)
+    assert len(data) > 5 * 1024 * 1024
+    begun.write("big.json", data)
+    line = data[: data.index('"$ref"')].count("\n") + 1
+    failed = bind(begun, "big.json", "item1799").assert_exit(2)
+    assert f"big.json:{line}:" in failed.err
+
+
 def test_a_document_of_several_files_is_bound_in_its_place(begun: Project) -> None:
     shutil.copytree(SEVERAL, begun.root / "docs")
     bind(begun, "docs/openapi.yaml", "readOrder").assert_ok()

@@ -33,12 +33,9 @@ from cogcli.base.problems import did_you_mean
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.yaml import reader
 from cogcli.base.yaml.limits import DOCUMENT
-from cogcli.base.yaml.positions import YamlPositions
 
 MAX_DEPTH: Final = 100
 MAX_NODES: Final = 5_000_000
-_LARGE: Final = 4 * 1024 * 1024
-"""In larger documents no place is searched for a fault."""
 
 
 class DescribedService(Protocol):
@@ -60,11 +57,10 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:
         with suppress(UnreadableFile, UnicodeDecodeError):
-            text = read_regular(
-                path, limit=_LARGE
-            ).decode()  # JSON is read as YAML, which includes it
-            span = YamlPositions(text.removeprefix("\ufeff")).at_pointer(fault.pointer)
-            place = span.line, span.column
+            from cogcli.base.yaml.pointer_position import find_pointer  # loads `json`
+
+            text = read_regular(path, limit=MAX_BYTES).decode()
+            place = find_pointer(text.removeprefix("\ufeff"), fault.pointer)
     return DocumentFault(
         fault.code, fault.message, fault.hint, place=place, file=fault.file or path
     )

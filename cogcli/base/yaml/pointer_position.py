@@ -1,0 +1,154 @@
+"""Where a JSON pointer leads in the text of a large JSON or YAML document.
+
+Only what the pointer passes is looked at. Everything next to it is skipped, so that a document of any size takes
+little more memory than its text. `YamlPositions` keeps every place, and is meant for spec files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from json.decoder import scanstring
+from typing import Final
+
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.yaml.parsers import ParserEvent, Take, event_streams
+
+Position = tuple[int, int]
+"""A line and a column, from 1."""
+_SPACE: Final = lazy_pattern(r"[ \t\n\r]*")
+_LARGE: Final = 4 * 1024 * 1024
+"""A longer YAML text is read by the first parser alone: the other one would take minutes."""
+_SKIP: Final = json.JSONDecoder(parse_int=str, parse_float=str).scan_once
+"""Returns a value, which is dropped, and the index after it. Long integers stay text."""
+
+
+def find_pointer(text: str, pointer: Sequence[str]) -> Position:
+    """Return the position of the value at a pointer, or of its nearest existing ancestor."""
+    if text[_skip_space(text, 0) :][:1] in ("{", "["):
+        try:
+            return _find_in_json(text, pointer)
+        except (ValueError, StopIteration, IndexError, RecursionError):
+            pass  # a flow mapping of YAML begins like this, too
+    return _find_in_yaml(text, pointer)
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _find_in_json(text: str, pointer: Sequence[str]) -> Position:
+    at = _skip_space(text, 0)
+    for part in pointer:
+        inner = _find_member(text, at, part) if text[at] == "{" else _find_item(text, at, part)
+        if inner is None:
+            break
+        at = inner
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def _find_member(text: str, at: int, name: str) -> int | None:
+    """Return the index of a member's value in the object at an index. None if it has no such member."""
+    at = _skip_space(text, at + 1)
+    while text[at] == '"':
+        key, at = scanstring(text, at + 1)
+        at = _skip_space(text, _skip_space(text, at) + 1)
+        if key == name:
+            return at
+        at = _skip_value(text, at, "}")
+        if text[at] == "}":
+            return None
+    if text[at] != "}":
+        raise ValueError("not a key of JSON")
+    return None
+
+
+def _find_item(text: str, at: int, number: str) -> int | None:
+    """Return the index of an element of the list at an index. None if there is no list, or if it is shorter."""
+    if text[at] != "[" or not number.isdecimal():
+        return None
+    at = _skip_space(text, at + 1)
+    for _ in range(int(number)):
+        if text[at] == "]":
+            return None
+        at = _skip_value(text, at, "]")
+    return None if text[at] == "]" else at
+
+
+def _skip_value(text: str, at: int, end: str) -> int:
+    """Return the index of the next key or element after the value at an index, or of the end of its collection."""
+    _, at = _SKIP(text, at)
+    at = _skip_space(text, at)
+    if text[at] == end:
+        return at
+    if text[at] != ",":
+        raise ValueError("not JSON")
+    return _skip_space(text, at + 1)
+
+
+def _skip_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+# -- YAML -------------------------------------------------------------------------------------------------------------
+
+
+def _find_in_yaml(text: str, pointer: Sequence[str]) -> Position:
+    from ruamel.yaml.error import YAMLError
+
+    for begin in islice(event_streams(text), 1 if len(text) > _LARGE else None):
+        take = begin()
+        try:
+            for event in iter(take, None):
+                if hasattr(event, "anchor"):
+                    return _follow(event, take, pointer)
+        except YAMLError:
+            continue
+    return 1, 1
+
+
+def _follow(event: ParserEvent, take: Take, pointer: Sequence[str]) -> Position:
+    """Return the position to which a pointer leads from the node that an event begins."""
+    found = _position(event)
+    for part in pointer:
+        inner = _find_child(event, take, part)
+        if inner is None:
+            break
+        found, event = inner
+    return found
+
+
+def _find_child(start: ParserEvent, take: Take, part: str) -> tuple[Position, ParserEvent] | None:
+    """Return the position and the event of a child of the node that `start` begins, or None.
+
+    A value that is not written has the position of its key.
+    """
+    if not hasattr(start, "flow_style"):
+        return None
+    keyed = start.__class__.__name__ == "MappingStartEvent"
+    number = 0
+    while hasattr(event := take(), "anchor"):
+        name, key = str(number), event
+        if keyed:
+            name = getattr(key, "value", "")
+            _skip_node(key, take)
+            event = take()
+        if name == part:
+            unwritten = keyed and getattr(event, "value", None) == "" and not event.style
+            return _position(key if unwritten else event), event
+        _skip_node(event, take)
+        number += 1
+    return None
+
+
+def _skip_node(event: ParserEvent, take: Take) -> None:
+    """Take the events of the node that `event` begins."""
+    depth = int(hasattr(event, "flow_style"))
+    while depth:
+        event = take()
+        depth += 1 if hasattr(event, "flow_style") else -(not hasattr(event, "anchor"))
+
+
+def _position(event: ParserEvent) -> Position:
+    return event.start_mark.line + 1, event.start_mark.column + 1
