@@ -171,6 +171,21 @@ def test_a_path_that_no_person_typed_stays_in_the_project(desk: Project) -> None
     assert typed["picture"]["name"] == "link.txt"
 
 
+def test_the_default_of_a_file_counts_only_for_the_skill_that_is_run(desk: Project) -> None:
+    photo = "{type: file, default: cat.png}"
+    send(desk, "inputs.photo", photo)
+    for name, given in (("alone", "{}"), ("passes", "{photo: inputs.photo}")):
+        step = f"- {{id: send, uses: 'skill:demo.send', input: {given}, output: {{answer: outputs.answer}}}}"
+        outputs = "{answer: {type: any}}"
+        desk.skill(f"demo.{name}", step, inputs=f"{{photo: {photo}}}", outputs=outputs)
+    photos.clear()
+    refused = desk.run("run", "demo.alone").assert_exit(1).err
+    assert "picture" in refused
+    assert not photos
+    answer = desk.run("run", "demo.passes").assert_ok().json["answer"]
+    assert answer["picture"]["sha256"] == DIGEST
+
+
 def test_a_value_of_the_same_form_opens_no_file(desk: Project) -> None:
     """Data from a step, in a loop and as a literal: the form of a file makes none."""
     desk.services(
