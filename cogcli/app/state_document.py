@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.files import UnreadableFile
+from cogcli.base.jsonpath import look_up
 from cogcli.base.jsonvalue import paused_collection
 from cogcli.base.output_diff import SAME_TYPES, differences
 from cogcli.base.strict_json import InvalidJson
@@ -135,6 +136,20 @@ def expand_references(document: Json, directory: Path) -> Json:
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
         whole: Json = BlobReader(kept.get).expand_document(document)
     return whole
+
+
+def find_value(document: Json, segments: list[str], directory: Path) -> Any:
+    """Return the value at a path of a document, with references to blobs followed. Blobs that the
+    path does not lead to are not read. Raise PathNotFound."""
+    with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
+        reader = BlobReader(kept.get)
+
+        def follow(value: object) -> Any:
+            return (
+                reader.expand_document(value) if type(value) is dict and "$blob" in value else value
+            )
+
+        return reader.expand_document(look_up(document, segments, follow))
 
 
 def warn_of_renamed_folder(document: Json, directory: Path, warn: Warn) -> None:

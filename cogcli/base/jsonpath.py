@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -66,11 +67,19 @@ def _parse_bracket(path: str, at: int) -> tuple[str, int]:
     return path[at + 1 : end], end + 1
 
 
-def look_up(document: object, segments: list[str]) -> Any:
-    """Return the value at a path. Raise PathNotFound."""
+def look_up(
+    document: object,
+    segments: list[str],
+    expand: Callable[[object], Any] = lambda value: value,
+) -> Any:
+    """Return the value at a path. Raise PathNotFound.
+
+    `expand` returns the value that a value on the path stands for. The last one is not expanded.
+    """
     value: Any = document
     for position, segment in enumerate(segments):
         before = ".".join(segments[:position])
+        value = expand(value)
         if isinstance(value, dict):
             if segment not in value:
                 raise PathNotFound(segment, before, list(value), "object")

@@ -15,6 +15,7 @@ from weakref import finalize
 
 import orjson
 
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import disk_refusal, read_at, write_all
@@ -90,6 +91,50 @@ def open_temporary() -> int:
 
     with TemporaryFile(prefix="cogcli-") as file:
         return os.dup(file.fileno())
+
+
+def leave_out_actions(chunks: Iterable[bytes]) -> bytes:
+    """Return the text of a `state.json` with an empty list of actions: it has as many as the run had calls.
+
+    A text of another form is returned unchanged.
+    """
+    stream, kept = iter(chunks), list[bytes]()
+    rest = _split_at(stream, b"", _OUTCOMES, kept)
+    while rest and len(rest) < _HEAD and (chunk := next(stream, b"")):
+        rest += chunk
+    begin = _BEGIN.match(rest or b"")
+    if rest is None or begin is None:
+        return b"".join([*kept, rest or b"", *stream])
+    kept.append(begin[0])
+    rest = _split_at(stream, rest[begin.end() :], _END, None)
+    return b"".join([*kept, rest or b"", *stream])
+
+
+_OUTCOMES: Final = b'\n  "outcomes": {'
+_BEGIN: Final = lazy_pattern(rb'\n  "outcomes": \{\n    "status": "\w{1,40}",\n    "actions": \[\n')
+_HEAD: Final = 200
+"""More bytes than `_BEGIN` matches."""
+_END: Final = b"\n    ]"
+
+
+def _split_at(
+    chunks: Iterator[bytes], rest: bytes, mark: bytes, kept: list[bytes] | None
+) -> bytes | None:
+    """Return the bytes from a mark on, as far as they were read, and add those before it to `kept`. None without one.
+
+    `rest` are the bytes that were read already.
+    """
+    while (at := rest.find(mark)) < 0:
+        chunk = next(chunks, b"")
+        at = max(0, len(rest) - len(mark) + 1) if chunk else len(rest)
+        if kept is not None:
+            kept.append(rest[:at])
+        if not chunk:
+            return None
+        rest = rest[at:] + chunk
+    if kept is not None:
+        kept.append(rest[:at])
+    return rest[at:]
 
 
 class DocumentText(NamedTuple):

@@ -33,6 +33,7 @@ from cogcli.base.problems import did_you_mean
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.yaml import reader
 from cogcli.base.yaml.limits import DOCUMENT
+from cogcli.base.yaml.pointer_position import find_pointer
 
 MAX_DEPTH: Final = 100
 MAX_NODES: Final = 5_000_000
@@ -57,8 +58,6 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:
         with suppress(UnreadableFile, UnicodeDecodeError):
-            from cogcli.base.yaml.pointer_position import find_pointer  # loads `json`
-
             text = read_regular(path, limit=MAX_BYTES).decode()
             place = find_pointer(text.removeprefix("\ufeff"), fault.pointer)
     return DocumentFault(

@@ -6,10 +6,8 @@ little more memory than its text. `YamlPositions` keeps every place, and is mean
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import islice
-from json.decoder import scanstring
 from typing import Final
 
 from cogcli.base.lazy_pattern import lazy_pattern
@@ -17,16 +15,16 @@ from cogcli.base.yaml.parsers import ParserEvent, Take, event_streams
 
 Position = tuple[int, int]
 """A line and a column, from 1."""
+_FIRST: Final = 4096
+"""The first character of JSON is among so many."""
 _SPACE: Final = lazy_pattern(r"[ \t\n\r]*")
 _LARGE: Final = 4 * 1024 * 1024
 """A longer YAML text is read by the first parser alone: the other one would take minutes."""
-_SKIP: Final = json.JSONDecoder(parse_int=str, parse_float=str).scan_once
-"""Returns a value, which is dropped, and the index after it. Long integers stay text."""
 
 
 def find_pointer(text: str, pointer: Sequence[str]) -> Position:
     """Return the position of the value at a pointer, or of its nearest existing ancestor."""
-    if text[_skip_space(text, 0) :][:1] in ("{", "["):
+    if text[:_FIRST].lstrip()[:1] in ("{", "["):
         try:
             return _find_in_json(text, pointer)
         except (ValueError, StopIteration, IndexError, RecursionError):
@@ -38,57 +36,71 @@ def find_pointer(text: str, pointer: Sequence[str]) -> Position:
 
 
 def _find_in_json(text: str, pointer: Sequence[str]) -> Position:
-    at = _skip_space(text, 0)
+    scanner = _JsonScanner(text)
+    at = scanner.skip_space(0)
     for part in pointer:
-        inner = _find_member(text, at, part) if text[at] == "{" else _find_item(text, at, part)
+        is_object = text[at] == "{"
+        inner = scanner.find_member(at, part) if is_object else scanner.find_item(at, part)
         if inner is None:
             break
         at = inner
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
-def _find_member(text: str, at: int, name: str) -> int | None:
-    """Return the index of a member's value in the object at an index. None if it has no such member."""
-    at = _skip_space(text, at + 1)
-    while text[at] == '"':
-        key, at = scanstring(text, at + 1)
-        at = _skip_space(text, _skip_space(text, at) + 1)
-        if key == name:
-            return at
-        at = _skip_value(text, at, "}")
-        if text[at] == "}":
-            return None
-    if text[at] != "}":
-        raise ValueError("not a key of JSON")
-    return None
+class _JsonScanner:
+    """Finds values in one JSON text by their indices. Its methods raise ValueError, StopIteration or IndexError for
+    other text.
+    """
 
+    def __init__(self, text: str) -> None:
+        from json import JSONDecoder
 
-def _find_item(text: str, at: int, number: str) -> int | None:
-    """Return the index of an element of the list at an index. None if there is no list, or if it is shorter."""
-    if text[at] != "[" or not number.isdecimal():
+        self._text = text
+        # Long integers stay text: `int` refuses thousands of digits.
+        self._decode = JSONDecoder(parse_int=str, parse_float=str).raw_decode
+
+    def find_member(self, at: int, name: str) -> int | None:
+        """Return the index of a member's value in the object at an index. None if it has no such member."""
+        text = self._text
+        at = self.skip_space(at + 1)
+        while text[at] == '"':
+            key, at = self._decode(text, at)
+            at = self.skip_space(self.skip_space(at) + 1)
+            if key == name:
+                return at
+            at = self._skip_value(at, "}")
+        if text[at] != "}":
+            raise ValueError("not a key of JSON")
         return None
-    at = _skip_space(text, at + 1)
-    for _ in range(int(number)):
-        if text[at] == "]":
+
+    def find_item(self, at: int, number: str) -> int | None:
+        """Return the index of an element of the list at an index. None if there is no list, or if it is shorter."""
+        text = self._text
+        if text[at] != "[" or not number.isdecimal():
             return None
-        at = _skip_value(text, at, "]")
-    return None if text[at] == "]" else at
+        at = self.skip_space(at + 1)
+        for _ in range(int(number)):
+            if text[at] == "]":
+                return None
+            at = self._skip_value(at, "]")
+        return None if text[at] == "]" else at
 
+    def skip_space(self, at: int) -> int:
+        """Return the index of the next character that is no space."""
+        found = _SPACE.match(self._text, at)
+        return found.end() if found else at
 
-def _skip_value(text: str, at: int, end: str) -> int:
-    """Return the index of the next key or element after the value at an index, or of the end of its collection."""
-    _, at = _SKIP(text, at)
-    at = _skip_space(text, at)
-    if text[at] == end:
-        return at
-    if text[at] != ",":
-        raise ValueError("not JSON")
-    return _skip_space(text, at + 1)
-
-
-def _skip_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    def _skip_value(self, at: int, end: str) -> int:
+        """Return the index of the next key or element after the value at an index, or of the end of its
+        collection.
+        """
+        _, at = self._decode(self._text, at)
+        at = self.skip_space(at)
+        if self._text[at] == end:
+            return at
+        if self._text[at] != ",":
+            raise ValueError("not JSON")
+        return self.skip_space(at + 1)
 
 
 # -- YAML -------------------------------------------------------------------------------------------------------------

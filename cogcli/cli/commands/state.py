@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cogcli.app import episodes, state_document
 from cogcli.base.errors import OK, CogcliError, PathNotFoundError
+from cogcli.base.jsonpath import InvalidPath, PathNotFound, parse
 from cogcli.base.problems import suggest_path
 from cogcli.base.terminal_text import truncate, visible, visible_block
 from cogcli.cli.context import CommandContext
@@ -117,20 +118,38 @@ def _document_chunks(
 def _write_part(context: CommandContext, row: EpisodeRow, flags: StateFlags) -> None:
     """Write a value of the document, its summary, or the document as a member of the envelope."""
     directory = row.directory
-    data = state_document.read_stored_state(directory) if _reads_file(row, flags) else None
-    if data is None:
-        data = state_document.project_state(directory, context.warn).to_bytes()
-    document = state_document.parse_state(data, directory)
+    segments = None if flags.path is None else _parse_path(flags.path)
+    document = _read_part(context, row, flags, segments)
     if not flags.project:
         state_document.warn_of_renamed_folder(document, directory, context.warn)
-    if flags.path is not None:
-        _write_value(
-            context, state_document.expand_references(document, directory), flags.path, flags
-        )
+    if segments is not None:
+        _write_value(context, document, segments, row, flags)
     elif context.json:
         context.own["state"] = document
     else:
         context.screen.answer_lines(_summary_lines(context, document, row))
+
+
+def _read_part(
+    context: CommandContext, row: EpisodeRow, flags: StateFlags, segments: list[str] | None
+) -> Json:
+    """Return the document. It lacks the actions of a long run if the path does not lead to them."""
+    from cogcli.episode.action_log import leave_out_actions  # loads OpenSSL
+
+    directory, reads_file = row.directory, _reads_file(row, flags)
+    leaves_out = segments is not None and segments[:2] not in _TO_ACTIONS
+    if reads_file and leaves_out and state_document.state_size(directory) > _PARSED:
+        data = leave_out_actions(state_document.stored_chunks(directory))
+        return state_document.parse_state(data, directory)
+    stored = state_document.read_stored_state(directory) if reads_file else None
+    if stored is None:
+        text = state_document.project_state(directory, context.warn)
+        stored = leave_out_actions(text.chunks()) if leaves_out else text.to_bytes()
+    return state_document.parse_state(stored, directory)
+
+
+_TO_ACTIONS: Final[tuple[list[str], ...]] = ([], ["outcomes"], ["outcomes", "actions"])
+"""The beginnings of paths whose value contains actions."""
 
 
 def _reads_file(row: EpisodeRow, flags: StateFlags) -> bool:
@@ -152,17 +171,21 @@ def _refuse_conflicts(flags: StateFlags) -> None:
         raise wrong_flag("`--default` belongs to `--path`")
 
 
-def _write_value(context: CommandContext, document: Json, path: str, flags: StateFlags) -> None:
-    """Write the value at a path. Raise UsageError for an invalid path, PathNotFoundError for a missing
-    one.
-    """
-    from cogcli.base.jsonpath import InvalidPath, PathNotFound, look_up, parse
-
+def _parse_path(path: str) -> list[str]:
+    """Return the segments of a path. Raise UsageError."""
     try:
-        value = look_up(document, parse(path))
+        return parse(path)
     except InvalidPath as error:
         what = f"`--path {path}`: {error.reason} at {error.position + 1}"
         raise wrong_value(what, expected='like outcomes.actions[0].tool or vars["a.b"]') from error
+
+
+def _write_value(
+    context: CommandContext, document: Json, segments: list[str], row: EpisodeRow, flags: StateFlags
+) -> None:
+    """Write the value at a path. Raise PathNotFoundError for a missing one."""
+    try:
+        value = state_document.find_value(document, segments, row.directory)
     except PathNotFound as error:
         if flags.default is None:
             raise _absent_path_error(error) from error

@@ -36,3 +36,15 @@ def test_a_path_that_leads_nowhere_says_where_it_ended(path: str) -> None:
         caught.value.segment
         == parse(path)[len(caught.value.before.split(".")) if caught.value.before else 0]
     )
+
+
+def test_values_on_the_way_are_expanded() -> None:
+    held = {"@1": {"b": "@2"}, "@2": [3]}
+
+    def expand(value: object) -> object:
+        return held.get(value, value) if isinstance(value, str) else value
+
+    assert look_up({"a": "@1"}, parse("a.b[0]"), expand) == 3
+    assert look_up({"a": "@1"}, parse("a"), expand) == "@1"
+    with pytest.raises(PathNotFound):
+        look_up({"a": "@1"}, parse("a.b"), lambda value: value)

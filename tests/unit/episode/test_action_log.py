@@ -9,7 +9,8 @@ import pytest
 import sample_episode as sample
 
 from cogcli.episode import action_log, projection
-from cogcli.episode.action_log import ActionLog, DocumentText
+from cogcli.episode.action_log import ActionLog, DocumentText, leave_out_actions
+from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.projection import Projection, project_bytes, state_text
 from cogcli.episode.verify.check import verify
@@ -69,3 +70,28 @@ def test_the_evidence_of_a_long_run_counts_its_actions(
     found = [each for each in verify(episode) if each.severity == "error"]
     assert [each.code for each in found] == ["state.differs"]
     assert '"result_status": "no"' in (found[0].found or "")
+
+
+STATES = sorted(Path(__file__).parents[2].glob("episodes/*/state.json"))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1 << 20])
+def test_actions_are_left_out_of_any_chunks(size: int) -> None:
+    for file in STATES:
+        data = file.read_bytes()
+        chunks = [data[at : at + size] for at in range(0, len(data), size)]
+        whole = json.loads(data)
+        whole["outcomes"]["actions"] = []
+        assert json.loads(leave_out_actions(chunks)) == whole
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b'{"outcomes": {"actions": [1]}}', b'\n  "outcomes": {']
+)
+def test_another_form_is_unchanged(text: bytes) -> None:
+    assert leave_out_actions([text]) == text
+
+
+def test_without_actions_no_later_list_is_left_out() -> None:
+    document = {"outcomes": {"status": "ok", "actions": []}, "x-agent": {"actions": [1, 2]}}
+    assert json.loads(leave_out_actions([to_bytes(document)])) == document
