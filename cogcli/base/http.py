@@ -64,6 +64,7 @@ from cogcli.base.named_tuple import NamedTuple
 if TYPE_CHECKING:
     import httpx2
 
+    AsyncClient = httpx2.AsyncClient
     AsyncRequest = httpx2.Request
     """A request of the MCP library's client."""
     AsyncResponse = httpx2.Response

@@ -29,7 +29,8 @@ from cogcli.protocols.mcp.login_store import LoginStore
 from cogcli.protocols.secrets import Secrets
 
 SECONDS = 20.0
-SAMPLES: dict[str, dict[str, Any]] = {"add_numbers": {"a": 5, "b": 3}}
+SAMPLES: dict[str, object] = {"string": "x", "number": 5, "integer": 5, "boolean": True}
+"""An argument by its type."""
 
 
 def limits() -> CallLimits:
@@ -51,6 +52,12 @@ def issuer_of(url: str) -> str:
         except (URLError, ValueError, KeyError):
             continue
     return ""
+
+
+def arguments_of(schema: dict[str, Any]) -> dict[str, object]:
+    """Arguments with what a schema requires."""
+    types = {name: each.get("type") for name, each in schema.get("properties", {}).items()}
+    return {name: SAMPLES.get(types.get(name), {}) for name in schema.get("required", ())}
 
 
 class Client:
@@ -114,10 +121,11 @@ def main() -> int:
             tools = client.invoker.tools(client.service, limits())
             schema = tools[0]["inputSchema"] if tools else {}
             calls = given.get("toolCalls") or [
-                {"name": tool["name"], "arguments": SAMPLES.get(tool["name"], {})} for tool in tools
+                {"name": tool["name"], "arguments": arguments_of(tool["inputSchema"])}
+                for tool in tools
             ]
             for each in calls:
-                echo = "schema" in each["name"] and not each["arguments"]
+                echo = "schema" in each["arguments"]  # it wants the schema of the first tool
                 client.call(each["name"], {"schema": schema} if echo else each["arguments"])
         except RuntimeErrorBase as error:
             print(error.code, error.message, file=sys.stderr)

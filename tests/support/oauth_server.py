@@ -56,6 +56,8 @@ class Desk:
     token_status: int = 200
     """The status of the next replies of the token endpoint; below 300 they are tokens."""
     revoke_status: int = 200
+    connect_status: int = 0
+    """The status of the MCP server's reply to `initialize`, for which it wants no token; 0 if it does."""
     grants: list[str] = field(default_factory=list)
     """The grants of the tokens that were given."""
     requests: list[str] = field(default_factory=list)
@@ -216,8 +218,30 @@ def guarded_server() -> Iterator[Desk]:
         )
         server = MCPServer("sums", token_verifier=desk, auth=settings)
         server.tool()(add)
-        stack.enter_context(run_app(server.streamable_http_app(), own))
+        stack.enter_context(run_app(_Door(desk, server.streamable_http_app()), own))
         yield desk
+
+
+class _Door:
+    """The MCP server, that may let every client connect."""
+
+    def __init__(self, desk: Desk, app: Any) -> None:
+        self._desk = desk
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or not self._desk.connect_status:
+            return await self._app(scope, receive, send)
+        body = await Request(scope, receive).body()
+        if b'"initialize"' in body:
+            return await Response(status_code=self._desk.connect_status)(scope, receive, send)
+
+        parts = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Any:
+            return parts.pop() if parts else await receive()
+
+        return await self._app(scope, again, send)
 
 
 def browse(issuer: str, address: str) -> None:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         OAuthToken,
     )
 
-    from cogcli.base.http import AsyncRequest, AsyncResponse
+    from cogcli.base.http import AsyncClient, AsyncRequest, AsyncResponse
 
 REQUEST_SECONDS: Final = 30.0
 """Seconds for each request; a person has as long as the caller allows."""
@@ -57,6 +57,8 @@ _MAX_REQUESTS: Final = 40
 """Requests of one login, which the library counts as redirects. It follows none by itself."""
 _CLIENT_AUTH: Final = {"client_secret_basic": "basic", "client_secret_post": "body"}
 _REFUSED: Final = (401, 403)
+_BAD_REQUEST: Final = 400
+_FIRST_REQUESTS: Final = ("initialize", "tools/list")
 _FLOW_ERRORS: Final = (
     ("Protected resource metadata request failed", "the server does not give its metadata"),
     ("Protected resource", "the metadata of the server describes another server"),
@@ -210,9 +212,9 @@ class _Flow:
         return OAuthClientProvider(self._url, about, memory, self._on_address, self._on_answer)
 
     async def _ask_server(self) -> int:
-        """Return the status of the server's reply to a first request, after the login."""
-        from mcp_types.version import LATEST_HANDSHAKE_VERSION
+        """Return the status of the server's reply to the last request, after the login.
 
+        Some servers let every client connect, and want a login for what follows."""
         service, context = self._party.service, self._party.context
         environ = context.environ if context.use_env_proxy else {}
         parts = urlsplit(self._url)
@@ -222,26 +224,21 @@ class _Flow:
         )
         client.max_redirects = _MAX_REQUESTS
         client.event_hooks = {"request": [self._check_request], "response": [self._check_response]}
-        about = {"name": "cogcli", "version": __version__}
-        params = {
-            "protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": about,
-        }  # fmt: skip
         own = declared_headers(
             service, self._secrets, service.metadata.headers, trusted=service.trusted
         )
         async with client:
-            request = client.build_request(
-                "POST", self._url,
-                json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params},
-                headers={
-                    **own,
-                    "Accept": "application/json, text/event-stream",
-                    "mcp-protocol-version": LATEST_HANDSHAKE_VERSION,
-                },
-            )  # fmt: skip
-            response = await client.send(request, auth=self._provider, stream=True)
-            await response.aclose()
-            return int(response.status_code)
+            status, session = 0, ""
+            for method in _FIRST_REQUESTS:
+                headers = {**own, **({"mcp-session-id": session} if session else {})}
+                request = _first_request(client, self._url, method, headers, modern=status >= 400)
+                response = await client.send(request, auth=self._provider, stream=True)
+                await response.aclose()
+                status = int(response.status_code)
+                session = response.headers.get("mcp-session-id", "")
+                if self._reply is not None or not (status < 300 or status == _BAD_REQUEST):
+                    break
+            return status
 
     # -- our rules ----------------------------------------------------------------------------------------------------
 
@@ -410,6 +407,31 @@ class _Flow:
         failed = login_error(self._party.service, why)
         failed.hint = f"look at `url` and `login` in {self._party.service.file or 'its file'}"
         return failed
+
+
+def _first_request(
+    client: AsyncClient, url: str, method: str, headers: dict[str, str], *, modern: bool
+) -> AsyncRequest:
+    """Return a request that has no effect. `modern`: whether it is of the protocol without a
+    handshake, which a server that refuses `initialize` may speak."""
+    from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
+
+    version = LATEST_MODERN_VERSION if modern else LATEST_HANDSHAKE_VERSION
+    about = {"name": "cogcli", "version": __version__}
+    params: dict[str, object] = {}
+    if method == "initialize":
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": about}
+    elif modern:
+        prefix = "io.modelcontextprotocol/"
+        values = {"protocolVersion": version, "clientInfo": about, "clientCapabilities": {}}
+        params = {"_meta": {f"{prefix}{name}": value for name, value in values.items()}}
+    fixed = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": version,
+        **({"mcp-method": method} if modern else {}),
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return client.build_request("POST", url, json=body, headers={**headers, **fixed})
 
 
 class RegisteredClient(Record):

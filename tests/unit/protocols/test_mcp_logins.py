@@ -114,6 +114,14 @@ def test_a_login_is_used_renewed_and_revoked(desk: Desk, person: Person) -> None
     assert not desk.refresh
 
 
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_server_may_want_a_login_after_the_first_request(
+    desk: Desk, person: Person, status: int
+) -> None:
+    desk.connect_status = status
+    assert person.log_in().user == "ada@example.org"
+
+
 def test_a_token_that_has_expired_is_renewed_before_it_is_sent(desk: Desk, person: Person) -> None:
     login, kept = person.store, person.log_in()
     with login.locked(time.monotonic() + SECONDS):
@@ -194,6 +202,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
         "is not reached over https",
     ),
     "no metadata": ({"metadata": {"issuer": None}}, "no authorization server with metadata"),
+    "no login is wanted": ({"connect_status": 404}, "asks for no login (HTTP 404)"),
     "wrong audience": ({"audience": ELSEWHERE}, "does not accept its new token (HTTP 401)"),
     "no token": ({"token_status": 400}, "invalid_grant: no more"),
     "redirect to another origin": ({"token_status": 307}, "refuses the login"),
