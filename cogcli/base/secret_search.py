@@ -44,8 +44,8 @@ _ESCAPES: Final = {
     "&": r"&#[0-9]{1,8};?|&#[Xx][0-9A-Fa-f]{1,8};?|&[A-Za-z][A-Za-z0-9]{1,31};?",
 }
 """By the sign that begins them: escapes of URLs, of programs and of HTML."""
-_ESCAPE: Final = re.compile("|".join(_ESCAPES.values()))
 _ESCAPE_OF: Final = {sign: re.compile(pattern) for sign, pattern in _ESCAPES.items()}
+_SIGN_OF: Final = {sign: re.compile(re.escape(sign)) for sign in _ESCAPES}
 _SHORT_ESCAPES: Final = {
     "a": "\a",
     "b": "\b",
@@ -57,6 +57,12 @@ _SHORT_ESCAPES: Final = {
 }
 _MAX_KEPT: Final = 4096
 _LAST_CHARACTER: Final = 0x10FFFF
+_SAMPLE: Final = 8
+"""Characters of a sample: few texts have one by chance."""
+_STEPS: Final = range(4, 33)
+"""How far samples may be apart. Nearer ones cost as much as the automaton, farther ones need much memory."""
+_LONG: Final = 10_000
+"""Characters of a text for which the samples of the forms are worth their memory."""
 
 
 class Change(NamedTuple):
@@ -74,18 +80,27 @@ class SecretSearch:
         known = values.union(*map(find_parts, values))
         self.numbers: frozenset[str] = frozenset(filter(str.isdecimal, known))
         """The secrets that a JSON number may be."""
-        forms = {form for value in known for form in find_forms(value)}
-        self._find = _build_automaton(forms)
+        self._forms = {form for value in known for form in find_forms(value)}
+        self._find = _build_automaton(self._forms)
+        self._samples: Samples | None = None
+        """Built when a long text is first searched."""
 
     def is_in(self, text: str) -> bool:
         """Whether the text contains a form of a secret."""
-        if next(self._find(text.casefold()), None) is not None:
+        if self._has_form(text.casefold()):
             return True
         if _DECODABLE.search(text) is None:
             return False
-        return any(
-            next(self._find(view.text.casefold()), None) is not None for view in _list_views(text)
-        )
+        return any(self._has_form(view.text.casefold()) for view in _list_views(text))
+
+    def _has_form(self, folded: str) -> bool:
+        """Whether a text with its case folded contains one of the forms as it is."""
+        if len(folded) >= _LONG:
+            if self._samples is None:
+                self._samples = Samples(self._forms)
+            if self._samples.rule_out(folded):
+                return False
+        return next(self._find(folded), None) is not None
 
     def mask(self, text: str) -> str:
         """Return the text with every form of a secret masked; the same string if there is none."""
@@ -138,10 +153,10 @@ class _View:
             return _View(text, self)
         return _View(text, self, lambda: _find_foldings(self.text))
 
-    def decode(self, escape: re.Pattern[str]) -> _View:
-        """Return this view with one level of these escapes decoded."""
+    def decode(self, signs: Iterable[str]) -> _View:
+        """Return this view with one level of the escapes decoded that begin with these signs."""
         return _View(
-            escape.sub(_decode_match, self.text), self, lambda: _find_escapes(self.text, escape)
+            _decode_escapes(self.text, signs), self, lambda: _find_escapes(self.text, signs)
         )
 
     def unwrap(self) -> _View:
@@ -193,17 +208,17 @@ def _list_views(text: str) -> Iterator[_View]:
         yield first.unwrap()
     signs = [sign for sign in _ESCAPES if sign in text]
     if signs:
-        yield from _list_decoded_views(first, _ESCAPE)
+        yield from _list_decoded_views(first, tuple(_ESCAPES))
     if len(signs) > 1:
         # A sign of one kind may be a character of the secret before an escape of another: `\%6E` is `\n` in a URL.
         for sign in signs:
-            yield from _list_decoded_views(first, _ESCAPE_OF[sign])
+            yield from _list_decoded_views(first, (sign,))
 
 
-def _list_decoded_views(view: _View, escape: re.Pattern[str]) -> Iterator[_View]:
-    """Yield the views with these escapes decoded once, twice and so on."""
+def _list_decoded_views(view: _View, signs: Iterable[str]) -> Iterator[_View]:
+    """Yield the views with the escapes of these signs decoded once, twice and so on."""
     for _ in range(_MAX_DECODED):
-        decoded = view.decode(escape)
+        decoded = view.decode(signs)
         if decoded.text == view.text:
             return
         yield decoded
@@ -235,14 +250,36 @@ def _find_wrappings(text: str) -> Iterator[Change]:
         yield Change(left_out_from, len(text), 0)
 
 
-def _find_escapes(text: str, escape: re.Pattern[str]) -> Iterator[Change]:
-    """Yield each escape in the text."""
-    for match in escape.finditer(text):
-        yield Change(match.start(), match.end(), len(_decode_match(match)))
+def _find_escapes(text: str, signs: Iterable[str]) -> Iterator[Change]:
+    """Yield each escape in the text that begins with one of these signs."""
+    for match in _match_escapes(text, signs):
+        yield Change(match.start(), match.end(), len(_decoded[match[0]]))
+
+
+def _match_escapes(text: str, signs: Iterable[str]) -> Iterator[re.Match[str]]:
+    """Yield the match of each escape in the text that begins with one of these signs, in order."""
+    # `re` finds one character in a tenth of the time that it needs for one of several.
+    places = [match.start() for sign in signs for match in _SIGN_OF[sign].finditer(text)]
+    done = 0
+    for place in sorted(places):
+        match = _ESCAPE_OF[text[place]].match(text, place) if place >= done else None
+        if match is not None:
+            done = match.end()
+            yield match
+
+
+def _decode_escapes(text: str, signs: Iterable[str]) -> str:
+    """Return the text with the escapes decoded that begin with one of these signs."""
+    parts: list[str] = []
+    done = 0
+    for match in _match_escapes(text, signs):
+        parts += (text[done : match.start()], _decoded[match[0]])
+        done = match.end()
+    return "".join((*parts, text[done:])) if parts else text
 
 
 class _Decoded(dict[str, str]):
-    """A cache of decoded escapes."""
+    """The texts that escapes represent, as a cache. An escape that represents none is its own text."""
 
     def __missing__(self, escape: str) -> str:
         if len(self) >= _MAX_KEPT:
@@ -252,11 +289,6 @@ class _Decoded(dict[str, str]):
 
 
 _decoded: Final = _Decoded()
-
-
-def _decode_match(match: re.Match[str]) -> str:
-    """Return the text that an escape represents; the escape itself if it represents none."""
-    return _decoded[match[0]]
 
 
 def _decode(escape: str) -> str:
@@ -316,7 +348,7 @@ def find_forms(value: str) -> set[str]:
 def _decode_fully(text: str) -> str:
     """Return a string with its escapes decoded as often as in a searched text."""
     for _ in range(_MAX_DECODED):
-        text = _ESCAPE.sub(_decode_match, text)
+        text = _decode_escapes(text, _ESCAPES)
     return text
 
 
@@ -358,6 +390,30 @@ def _encode_inside(
 
 
 # -- the automaton ----------------------------------------------------------------------------------------------------
+
+
+class Samples:
+    """Rules out most long texts in a tenth of the time of the automaton.
+
+    A text is compared at every `step` characters only. Each form is so long that one of its first
+    samples is at such a place, wherever the form is.
+    """
+
+    def __init__(self, forms: set[str]) -> None:
+        shortest = min(map(len, forms), default=0)
+        self._step = min(shortest - _SAMPLE + 1, _STEPS[-1])
+        self._samples: set[str] = set()
+        if self._step in _STEPS:
+            starts = range(self._step)
+            self._samples = {form[at : at + _SAMPLE] for form in forms for at in starts}
+
+    def rule_out(self, text: str) -> bool:
+        """Return whether the text surely contains no form. Return False if it may, or if a form is too short."""
+        if not self._samples:
+            return False
+        places = range(0, len(text), self._step)
+        return self._samples.isdisjoint([text[at : at + _SAMPLE] for at in places])
+
 
 _Find = Callable[[str], Iterator[tuple[int, int]]]
 """Gives every form in a text, overlapping ones too: the position of its last character, and its length."""

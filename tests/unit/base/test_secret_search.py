@@ -17,6 +17,7 @@ from support.secret_echoes import SECRETS, echoes, shifted_echoes
 from cogcli.base import secret_search
 from cogcli.base.redact import MASK, Redactor
 from cogcli.base.secret_search import (
+    Samples,
     SecretSearch,
     _build_automaton,
     _search_without_library,
@@ -131,6 +132,36 @@ def test_the_search_without_the_library_masks_the_same(monkeypatch: pytest.Monke
     for secret in SECRETS.values():
         search = SecretSearch(frozenset([secret]))
         assert all(search.mask(f"({echo})") == f"({MASK})" for echo in echoes(secret).values())
+
+
+LONG = "the ships lay at the quay " * 500
+"""So long that the samples of the forms decide whether the automaton searches it."""
+
+
+@pytest.mark.parametrize("place", range(0, 40, 3))
+def test_a_secret_is_found_at_any_place_of_a_long_text(place: int) -> None:
+    secret = "sk-0123456789abcdef0123456789abcdef"
+    for echo in (secret, secret.upper(), secret[::-1], secret.encode().hex()):
+        text = f"{LONG[:place]}{echo}{LONG}"
+        assert Redactor([secret]).mask_text(text) == f"{LONG[:place]}{MASK}{LONG}"
+    assert Redactor([secret]).mask_text(LONG) is LONG
+
+
+@examples(100)
+@given(
+    st.sets(st.text(alphabet="abAB", min_size=14, max_size=50), min_size=1, max_size=5),
+    st.text(alphabet="ab", max_size=200),
+    st.integers(0, 200),
+)
+def test_samples_rule_out_no_text_with_a_form(forms: set[str], text: str, place: int) -> None:
+    samples = Samples(forms)
+    for form in forms:
+        assert not samples.rule_out(f"{text[:place]}{form}{text[place:]}")
+
+
+def test_samples_of_short_forms_rule_nothing_out() -> None:
+    assert not Samples({"a form", "b" * 50}).rule_out(LONG)
+    assert not Samples(set()).rule_out(LONG)
 
 
 @pytest.mark.parametrize(
