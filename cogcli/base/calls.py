@@ -120,6 +120,8 @@ class Cancellation:
     Any thread may set it. It is set once.
     """
 
+    __slots__ = ("_callbacks", "_lock", "_reason", "_set", "unsent_reason")
+
     def __init__(self, held_back: str = "") -> None:
         """`held_back` is the reason why the request has not been sent yet, as for `hold_back`."""
         self._lock = threading.Lock()

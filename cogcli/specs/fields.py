@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, get_args
 
 from cogcli.base.jsonvalue import MAX_INTEGER, Json, deep_copy, equal, kind_of, preview
@@ -45,6 +45,33 @@ def fit_values(fields: Fields, values: Json) -> tuple[Json, list[Violation]]:
         else:
             kept[name] = _fit_value(field, value, name, violations)
     return kept, violations
+
+
+def find_plain_types(fields: Fields) -> dict[str, type] | None:
+    """Return the types with which `are_plain` judges values of these fields, in their order. Return None if a field has
+    a limit other than its type.
+    """
+    types: dict[str, type] = {}
+    for name, field in fields.items():
+        exact = _TYPES_OF_VALUES.get(field.type)
+        if exact is None or (field.enum, field.items, field.schema) != (None, None, None):
+            return None
+        types[name] = exact
+    return types
+
+
+def are_plain(values: Json, types: Mapping[str, type] | None) -> bool:
+    """Return whether `fit_values` returns these values unchanged, as it does for most calls. If not, it has to decide.
+
+    `types` is the result of `find_plain_types`.
+    """
+    if types is None or [*values] != [*types]:
+        return False
+    for name, value in values.items():
+        exact = type(value)
+        if exact is not types[name] or (exact is int and abs(value) > MAX_INTEGER):
+            return False
+    return True
 
 
 def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violation]) -> Any:
@@ -100,6 +127,8 @@ def has_type(value: Any, wanted: str) -> bool:
 
 _EXACT_TYPES: Final = {"string": str, "boolean": bool, "array": list, "object": dict}
 """The types of most values, which are compared first."""
+_TYPES_OF_VALUES: Final = {**_EXACT_TYPES, "integer": int}
+"""The types of the values that `fit_values` returns unchanged if they have no other limit."""
 _KIND_OF_TYPE: Final = {
     "string": "text",
     "number": "number",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cogcli.base.errors import ExpressionError
 from cogcli.base.jsonvalue import copy_writable, kind_of
@@ -11,7 +11,8 @@ from cogcli.declarations.field_spec import Fields
 from cogcli.state.inputs import Scope, text_from
 from cogcli.state.namespaces import look_up_through_lists, members_of, suggest_existing_path, walk
 
-# The expression language is imported on use: most runs have no expression, and start-up counts.
+if TYPE_CHECKING:  # imported on use: most runs have no expression, and start-up counts
+    from cogcli.base.expressions import Expression, Lookup
 
 
 def compile_expression(value: object, loop_names: frozenset[str] = frozenset()) -> object:
@@ -38,9 +39,7 @@ def value_of(
 
     The references in the expression are added to `reads`. Raise ExpressionError.
     """
-    from cogcli.base.expressions import Expression, evaluate
-
-    if not isinstance(expression, Expression):
+    if not _is_expression(expression):
         return copy_writable(expression)
     for reference in expression.references:
         reads[reference.text] = None
@@ -63,14 +62,25 @@ def value_of(
         return value
 
     try:
-        return copy_writable(
-            evaluate(expression, resolve_and_note, missing_is_null=missing_is_null)
-        )
+        return copy_writable(_evaluate(expression, resolve_and_note, missing_is_null))
     except ExpressionError as error:
         if error.code == "expr.missing" and missing:
             near = _suggest_near(missing[-1], scope)
             error.hint = f"{near} Else {error.hint}" if near else error.hint
         raise
+
+
+def _is_expression(value: object) -> TypeGuard[Expression]:
+    """Return whether a compiled value is an expression, which is a tuple, as no JSON value is."""
+    return isinstance(value, tuple)
+
+
+def _evaluate(expression: Expression, lookup: Lookup, missing_is_null: bool) -> object:
+    if not missing_is_null:
+        return expression.evaluate(lookup)  # without an import for each evaluation
+    from cogcli.base.expressions import evaluate
+
+    return evaluate(expression, lookup, missing_is_null=True)
 
 
 def _suggest_near(reference: Reference, scope: Scope) -> str:

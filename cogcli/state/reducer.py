@@ -238,11 +238,12 @@ def _add_usage(state: ExecutionState, usage: dict[str, int]) -> None:
 
 def write_value(state: ExecutionState, target: Target, strategy: str, value: Any) -> None:
     """Write a value to a target. The state takes ownership of the value. Raise OutputMappingError `output.path`."""
-    root = getattr(state, target.namespace)
-    *middle, last = target.path
-    if not middle and type(root) is dict:
-        root[last] = merge(strategy, root[last], value) if last in root else value
+    root, path = getattr(state, target.namespace), target.path
+    if len(path) == 1 and type(root) is dict:
+        name = path[0]
+        root[name] = merge(strategy, root[name], value) if name in root else value
         return
+    *middle, last = path
     if target.namespace in ("working", "output"):
         if not middle:
             setattr(root, last, merge(strategy, getattr(root, last), value))

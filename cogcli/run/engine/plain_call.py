@@ -40,5 +40,7 @@ class PlainCall(NamedTuple):
     """What a call counts whose service reports no usage."""
     tool: str
     speed: CallSpeed
+    input_types: dict[str, type] | None
+    """The types of inputs that need no further check (`specs.fields.are_plain`). None if all need one."""
     repeats: bool
     """Whether its bindings may be called more than once."""

@@ -43,7 +43,7 @@ from cogcli.run.engine.policy import (
 from cogcli.run.engine.ports import LineSink
 from cogcli.run.engine.step_recorder import StepRecord, action_of, excerpt
 from cogcli.run.engine.step_times import ClockReading, StepTimes, milliseconds_since
-from cogcli.specs.fields import fit_values
+from cogcli.specs.fields import are_plain, find_plain_types, fit_values
 from cogcli.state.inputs import Scope
 
 _INTENT_MEMBERS: Final = (
@@ -140,6 +140,7 @@ def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) 
         attempts_json=_attempts_json(member, Answer({})),
         usage=record.usage,
         tool=record.tool,
+        input_types=find_plain_types(target.inputs),
         speed=run.engine.find_call_speed(target.capability.id),
         repeats=len(chain.members) > 1 or member.retry_count > 0,
     )
@@ -232,11 +233,13 @@ class PlainInvocation:
             values = self._planned.input(self._scope, self._reads)
         except RuntimeErrorBase:
             return False
-        if None in values.values():  # it may be left out
-            return False
-        self._input, violations = fit_values(call.target.inputs, values)
-        if violations:
-            return False
+        if not are_plain(values, call.input_types):
+            if None in values.values():  # it may be left out
+                return False
+            values, violations = fit_values(call.target.inputs, values)
+            if violations:
+                return False
+        self._input = values
         self._input_json = orjson.dumps(self._input)
         self._path_json = orjson.dumps(self._path)
         self._reads_json = orjson.dumps([*self._reads])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cogcli.declarations.field_spec import FieldSpec
-from cogcli.specs.fields import fields_from, fit_values
+from cogcli.specs.fields import are_plain, fields_from, find_plain_types, fit_values
 
 
 def kinds(spec: dict[str, Any], values: dict[str, Any]) -> list[tuple[str, str]]:
@@ -45,6 +45,26 @@ def test_whole_floats_become_integers() -> None:
         {"a": 3.0, "l": [2.0]},
     )
     assert [type(value["a"]), type(value["l"][0])] == [int, int]
+
+
+@pytest.mark.parametrize(("kind", "value"), [*GOOD, *BAD])
+@pytest.mark.parametrize("limit", [{}, {"enum": [3, "a"]}, {"schema": {}}, {"default": 3}])
+def test_what_is_plain_fits_unchanged(kind: str, value: Any, limit: dict[str, Any]) -> None:
+    fields = fields_from({"a": {"type": "string"}, "b": {"type": kind, **limit}})
+    types = find_plain_types(fields)
+    for values in ({"a": "x", "b": value}, {"b": value, "a": "x"}, {"b": value}, {"a": "x"}, {}):
+        if are_plain(values, types):
+            fitted, violations = fit_values(fields, values)
+            assert not violations
+            assert repr(fitted) == repr(values)  # of the same types, in the same order
+
+
+@pytest.mark.parametrize("value", ["x", 3, True, [1], {"k": None}], ids=repr)
+def test_values_of_exact_types_are_plain(value: Any) -> None:
+    names = {str: "string", int: "integer", bool: "boolean", list: "array", dict: "object"}
+    assert are_plain(
+        {"a": value}, find_plain_types(fields_from({"a": {"type": names[type(value)]}}))
+    )
 
 
 def test_absent_and_null_give_the_default_and_each_its_own_copy() -> None:
