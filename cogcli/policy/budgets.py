@@ -97,21 +97,28 @@ class Budgets:
     def reserve(self, needs: Mapping[str, int]) -> Reservation | BudgetOverrun:
         """Reserve all amounts in `needs`, or return the first key that would exceed its limit."""
         with self.lock:
-            for key, amount in needs.items():
-                taken = self._used.get(key, 0) + self._reserved.get(key, 0)
-                limit = self.limits.get(key)
-                if limit is not None and taken + amount > limit:
-                    return BudgetOverrun(key, taken, limit)
+            overrun = self._find_overrun(needs)
+            if overrun is not None:
+                return overrun
             for key, amount in needs.items():
                 self._reserved[key] = self._reserved.get(key, 0) + amount
         return Reservation(self, needs)
 
     def charge(self, needs: Mapping[str, int]) -> BudgetOverrun | None:
         """Count all amounts in `needs` as used, or return the first key that would exceed its limit."""
-        reserved = self.reserve(needs)
-        if isinstance(reserved, BudgetOverrun):
-            return reserved
-        reserved.commit()
+        with self.lock:
+            overrun = self._find_overrun(needs)
+            if overrun is None:
+                self.settle(NOTHING, needs)
+        return overrun
+
+    def _find_overrun(self, needs: Mapping[str, int]) -> BudgetOverrun | None:
+        """Return the first key that would exceed its limit, or None. The caller holds the lock."""
+        for key, amount in needs.items():
+            taken = self._used.get(key, 0) + self._reserved.get(key, 0)
+            limit = self.limits.get(key)
+            if limit is not None and taken + amount > limit:
+                return BudgetOverrun(key, taken, limit)
         return None
 
     def settle(self, needs: Mapping[str, int], spent: Mapping[str, int]) -> None:

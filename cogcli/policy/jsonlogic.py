@@ -173,7 +173,11 @@ def _guard_operator(run: Evaluate, path: Path) -> Evaluate:
 
     def guarded(evaluation: Evaluation, scope: object) -> object:
         try:
-            evaluation.spend(1)
+            evaluation.left -= 1
+            if evaluation.left < 0:
+                evaluation.spend(
+                    0
+                )  # raises: the call for each operator would cost as much as an operator
             return run(evaluation, scope)
         except EvaluationError as broken:
             broken.path = path if broken.path is None else broken.path

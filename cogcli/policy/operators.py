@@ -143,7 +143,8 @@ def _short_circuit(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
             value = None
             for part, truth in parts:
                 value = part(evaluation, scope)
-                if truth(value) is decisive:
+                held = value if value is True or value is False else truth(value)
+                if held is decisive:
                     break
             return value
 
@@ -168,6 +169,9 @@ def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], E
         parts = call.every()
         if len(parts) == 2:  # most are, and this is the hot path of a rule
             first, second = parts
+            known = call.arguments[1]
+            if not isinstance(known, dict | list):  # a constant
+                return lambda evaluation, scope: function(first(evaluation, scope), known)
             return lambda evaluation, scope: function(
                 first(evaluation, scope), second(evaluation, scope)
             )

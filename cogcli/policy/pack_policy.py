@@ -67,7 +67,7 @@ class CompiledPolicyRule(NamedTuple):
 
     def may_read(self, unknown: Sequence[str]) -> bool:
         """Return whether the rule may read a value at, above or below one of these paths."""
-        if not unknown or self.condition.computed:
+        if self.condition.computed:
             return bool(unknown)
         limited = (f"args.{name}" for name in self.declared.then.limits)
         paths = (*self.condition.paths, *limited)
@@ -258,7 +258,7 @@ class _Judgment:
         declared, stage = rule.declared, rule.stage
         if rule.needs_arguments and self._call.arguments is None:
             return
-        if rule.may_read(self._call.unknown):
+        if self._call.unknown and rule.may_read(self._call.unknown):
             self._waiting.append(declared.rule_id)
             return
         found = evaluate_in(rule.condition, self._evaluation)

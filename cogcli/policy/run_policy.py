@@ -25,6 +25,7 @@ from cogcli.policy.limits import LimitClaim, find_claims
 from cogcli.policy.pack_policy import GovernedCall, Policy, is_path_in
 from cogcli.policy.verdict import Verdict, approval_mode, is_above, mode_under
 from cogcli.specs.unchecked import value_at
+from cogcli.state.execution import RunState
 from cogcli.state.namespaces import walk
 
 _UNDECLARED: Final = PackTool()
@@ -60,17 +61,6 @@ class Requester(NamedTuple):
     def is_named(self) -> bool:
         """Whether the request names a user other than the default user."""
         return self.user_id != "default"
-
-
-class RunState(NamedTuple):
-    """The parts of a run's state that rules may read when a call is judged."""
-
-    inputs: Mapping[str, object]
-    vars: Mapping[str, object]
-    outputs: Mapping[str, object]
-    now: str
-    inside: tuple[str, ...] = ()
-    """The skill tools that the call is nested in."""
 
 
 class OwnSkill(NamedTuple):
@@ -357,7 +347,9 @@ class RunPolicy:
             slot, _, name = key.partition(".")
             self._known.facts.setdefault(slot, {})[name] = deep_copy(value)
             learned_at[slot, name] = at
-        self._known = self._known._replace(learned_at={**self._known.learned_at, **learned_at})
+        if learned_at:
+            facts, before, stored_at = self._known
+            self._known = KnownFacts(facts, {**before, **learned_at}, stored_at)
 
     def _find_tool(self, id: str) -> PackTool:
         return self.pack.tooling.capabilities.get(id, _UNDECLARED)

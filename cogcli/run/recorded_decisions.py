@@ -34,7 +34,6 @@ from cogcli.policy.run_policy import (
     OwnSkill,
     Requester,
     RunPolicy,
-    RunState,
 )
 from cogcli.policy.verdict import Verdict, is_above
 from cogcli.run.policy import fill_slots, governed_by
@@ -42,6 +41,7 @@ from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.replayed_use import ReplayedUse, RuledCall
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill_tools import called_by, find_tool
+from cogcli.state.execution import RunState
 from cogcli.state.reducer import RunStates, apply_to_runs
 
 

@@ -5,6 +5,7 @@ The trace has an entry for each step that has ended, and totals. Times are RFC 3
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from cogcli.base.jsonvalue import NOTHING, copy_writable
@@ -102,6 +103,17 @@ class ExecutionState:
     def current_step(self) -> str | None:
         """The first running step in plan order, or None if no step is running."""
         return min(self.running, key=self.running.__getitem__) if self.running else None
+
+
+class RunState(NamedTuple):
+    """The parts of a run's state that rules may read when a call is judged."""
+
+    inputs: Mapping[str, object]
+    vars: Mapping[str, object]
+    outputs: Mapping[str, object]
+    now: str
+    inside: tuple[str, ...] = ()
+    """The skill tools that the call is nested in."""
 
 
 def fork(state: ExecutionState) -> ExecutionState:

@@ -22,12 +22,12 @@ from cogcli.declarations.pack_spec import PackTool
 from cogcli.declarations.skill_spec import Skill, Step
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
-from cogcli.policy.run_policy import RunPolicy, RunState
+from cogcli.policy.run_policy import RunPolicy
 from cogcli.policy.verdict import Verdict
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.run import RootRun
 from cogcli.specs.fields import fit_values
-from cogcli.state.execution import ExecutionState
+from cogcli.state.execution import ExecutionState, RunState
 from cogcli.state.expressions import compile_expression, value_of
 from cogcli.state.inputs import Scope, compile_input
 

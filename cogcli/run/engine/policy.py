@@ -22,6 +22,7 @@ from cogcli.policy.verdict import LiftedGates, Verdict
 from cogcli.run.engine.approval import ApprovalRequest
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Effects, Turn
+from cogcli.state.execution import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,8 +177,6 @@ def _judge_call(
     now: str,
 ) -> Verdict:
     """Return the policy's verdict on a call as of the time `now`."""
-    from cogcli.policy.run_policy import RunState
-
     state, engine = run.state, run.engine
     seen = RunState(state.inputs, state.vars, state.outputs, now, run.enclosing_tools)
     members = () if capability.reaches else engine.runner.chain(capability.id).members

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cogcli.declarations.run_start import EarlierApproval
     from cogcli.policy.budgets import Budgets
     from cogcli.policy.limits import CallAttempt, Counter, LimitClaim
-    from cogcli.policy.run_policy import RunState
     from cogcli.policy.verdict import Verdict
+    from cogcli.state.execution import RunState
 
 
 class EventSink(Protocol):

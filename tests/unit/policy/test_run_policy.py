@@ -19,10 +19,10 @@ from cogcli.policy.run_policy import (
     OwnSkill,
     Requester,
     RunPolicy,
-    RunState,
     with_value,
 )
 from cogcli.policy.verdict import Verdict
+from cogcli.state.execution import RunState
 
 LOOKUP, REFUND = CAPABILITIES["orders.lookup"], CAPABILITIES["payments.refund"]
 FRESH = {"age_days": 12, "total": 240}
