@@ -76,6 +76,8 @@ class Verdict(NamedTuple):
     @property
     def masks(self) -> tuple[str, ...]:
         """The paths of the output that the obligations mask."""
+        if not self.obligations:  # as for nearly all calls
+            return ()
         return tuple(each.removeprefix(MASK) for each in self.obligations if each.startswith(MASK))
 
     @property
@@ -88,11 +90,10 @@ class Verdict(NamedTuple):
         """`veto` if the call is not allowed, `audit` if a shadow rule would be stricter, otherwise `allow`."""
         if not self.allows:
             return "veto"
-        return (
-            "audit"
-            if any(is_stricter(each["verdict"], self.verdict) for each in self.would)
-            else "allow"
-        )
+        if not self.would:
+            return "allow"
+        is_audit = any(is_stricter(each["verdict"], self.verdict) for each in self.would)
+        return "audit" if is_audit else "allow"
 
     def to_payload(self) -> Json:
         """Return the members of `policy.decided` that the checks determine."""

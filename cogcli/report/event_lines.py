@@ -15,6 +15,8 @@ _ABORT = "ABORT"
 """The recorded `signal` after `resume --abort`. Lines do not show it."""
 _OF_EVENT: Final = {"episode": "episode_id", "run": "run_id", "trace": "trace_id"}
 """Words for members of the event itself."""
+_COMPUTED: Final = frozenset(("uses", "ms", "skill", "version", *_OF_EVENT))
+"""The words that are not members of the payload."""
 
 
 class EventLines:
@@ -31,7 +33,7 @@ class EventLines:
         stamp = f"{event.timestamp[:23]}Z" if len(event.timestamp) > 24 else event.timestamp
         words = [f"{stamp} {event.event_type or event.phase}"]
         for name, value in _find_pairs(event, payload, row, uses).items():
-            if value not in (None, "", []):
+            if value or value not in (None, "", []):
                 words.append(f"{name}={_quote(value)}")
         return visible(" ".join(words).rstrip())
 
@@ -76,18 +78,16 @@ def _find_pairs(event: Event, payload: Json, row: EventType, uses: str | None) -
 
 def _find_value(word: str, event: Event, payload: Json, uses: str | None, ms: object) -> object:
     """Return the value of a word of a declared event type."""
+    if word not in _COMPUTED:
+        value = payload.get(word)
+        return None if value == _ABORT else value
     if word == "uses":
         return uses
     if word == "ms":
         return ms
     if word in _OF_EVENT:
         return getattr(event, _OF_EVENT[word])
-    if word == "skill":
-        return object_of(payload.get("skill")).get("id")
-    if word == "version":
-        return object_of(payload.get("skill")).get("version")
-    value = payload.get(word)
-    return None if value == _ABORT else value
+    return object_of(payload.get("skill")).get("id" if word == "skill" else "version")
 
 
 def _quote(value: object) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from cogcli.base.errors import ExpressionError
 from cogcli.base.jsonvalue import copy_writable, kind_of
@@ -12,7 +14,7 @@ from cogcli.state.inputs import Scope, text_from
 from cogcli.state.namespaces import look_up_through_lists, members_of, suggest_existing_path, walk
 
 if TYPE_CHECKING:  # imported on use: most runs have no expression, and start-up counts
-    from cogcli.base.expressions import Expression, Lookup
+    from cogcli.base.expressions import Expression
 
 
 def compile_expression(value: object, loop_names: frozenset[str] = frozenset()) -> object:
@@ -39,7 +41,8 @@ def value_of(
 
     The references in the expression are added to `reads`. Raise ExpressionError.
     """
-    if not _is_expression(expression):
+    kind, evaluate = _load_language()
+    if not isinstance(expression, kind):
         return copy_writable(expression)
     for reference in expression.references:
         reads[reference.text] = None
@@ -62,7 +65,9 @@ def value_of(
         return value
 
     try:
-        return copy_writable(_evaluate(expression, resolve_and_note, missing_is_null))
+        return copy_writable(
+            evaluate(expression, resolve_and_note, missing_is_null=missing_is_null)
+        )
     except ExpressionError as error:
         if error.code == "expr.missing" and missing:
             near = _suggest_near(missing[-1], scope)
@@ -70,17 +75,12 @@ def value_of(
         raise
 
 
-def _is_expression(value: object) -> TypeGuard[Expression]:
-    """Return whether a compiled value is an expression, which is a tuple, as no JSON value is."""
-    return isinstance(value, tuple)
+@lru_cache(maxsize=1)
+def _load_language() -> tuple[type[Expression], Callable[..., Any]]:
+    """Return the type of expressions and `evaluate`. An import for each evaluation would take as long as evaluating."""
+    from cogcli.base.expressions import Expression, evaluate
 
-
-def _evaluate(expression: Expression, lookup: Lookup, missing_is_null: bool) -> object:
-    if not missing_is_null:
-        return expression.evaluate(lookup)  # without an import for each evaluation
-    from cogcli.base.expressions import evaluate
-
-    return evaluate(expression, lookup, missing_is_null=True)
+    return Expression, evaluate
 
 
 def _suggest_near(reference: Reference, scope: Scope) -> str:

@@ -46,8 +46,16 @@ def compile_input(value: object, loop_names: frozenset[str] = frozenset()) -> Re
 
 
 def _compile_object(value: Json, loop_names: frozenset[str]) -> Resolver:
-    members = {key: compile_input(member, loop_names) for key, member in value.items()}
-    return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
+    members = [(key, compile_input(member, loop_names)) for key, member in value.items()]
+
+    def resolve(scope: Scope, reads: dict[str, None]) -> Json:
+        found: Json = {}
+        # A comprehension would cost as much again for the one member of most inputs.
+        for key, give in members:
+            found[key] = give(scope, reads)
+        return found
+
+    return resolve
 
 
 def _compile_list(value: list[object], loop_names: frozenset[str]) -> Resolver:

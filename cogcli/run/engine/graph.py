@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from cogcli.base.calls import Answer
-from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.errors import InternalError, RuntimeErrorBase
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.outcome import RELEASING, Ending
 from cogcli.run.engine.plain_invocation import find_plain_call
@@ -29,6 +29,8 @@ from cogcli.run.engine.tasks import (
     Cancelled,
     Effects,
     Next,
+    QuickCall,
+    QuickCalls,
     Task,
     Wake,
 )
@@ -80,8 +82,11 @@ class ReadySet:
         return sorted(found)
 
 
-class GraphDriver:
-    """Runs the steps of one run. `endings` maps the position of each ended step to its ending."""
+class GraphDriver(QuickCalls):
+    """Runs the steps of one run. `endings` maps the position of each ended step to its ending.
+
+    As `QuickCalls` it runs ready steps to their ends whose only calls are quick.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -91,14 +96,20 @@ class GraphDriver:
         self._tasks: dict[int, Task] = {}
         self.endings: dict[int, Ending] = {}
         self.halted = False
+        self._quick: tuple[int, PlainStep] | None = None
+        """The step whose quick call is being made."""
+        self._next: tuple[int, StepStart] | None = None
+        """The step that ended a series of quick calls, because it needs a task, and what there is of it."""
+        self._ended: tuple[int, Ending] | None = None
+        """The step that ended such a series with its own ending."""
 
     def drive(self) -> Effects:
         """Start and await steps until no step is running and no further step may start."""
         while True:
             if self._loop.signal is not None and not self.halted:
                 yield from self._halt()
-            while self._loop.slot_free and self._wants_slot():
-                yield from self._start(self._ready.pop())
+            while self._may_start():
+                yield from self._start_steps()
             wants_slot = self._wants_slot()
             if not self._tasks and not wants_slot:
                 return
@@ -106,38 +117,72 @@ class GraphDriver:
             if task is not None:
                 yield from self._handle_end(task)
 
-    def _start(self, index: int) -> Effects:
-        """Start a step as a task, or run it to its end if its only call is quick."""
-        run = self._run
+    def begin(self) -> QuickCall | None:
+        """Start the next ready step, and return its call if that is quick. Else `_next` is the step, if any may start.
+
+        Raises what the sink raises.
+        """
+        if not self._may_start():
+            return None
+        index, run = self._ready.pop(), self._run
         planned = run.plan.steps[index]
         call = find_plain_call(run, planned, planned.plain_key)
         if call is None or not call.speed.is_quick:
-            yield from self._spawn(index, call)
-            return
+            self._next = index, call
+            return None
         step = PlainStep(run, planned, call, run.path(planned.step.id), run.scope)
         if not step.begin():
-            yield from self._spawn(index, step.started)
-            return
-        try:
-            answer: Answer | AwaitedCall = yield step.live_call()
-        except Cancelled as error:  # the run itself is cancelled, before a task took the step over
-            self.endings[index] = step.cancel(error)
-            raise
-        except RuntimeErrorBase as error:
-            yield from self._spawn(index, step.fail(error))
-            while index in self._tasks and self._tasks[index].done:  # before another step starts
-                yield from self._handle_end((yield Next()))
-            return
-        if isinstance(answer, AwaitedCall):
-            yield from self._spawn(index, StartedStep(step, answer.effect))
-            return
+            self._next = index, step.started
+            return None
+        self._quick = index, step
+        return step.live_call()
+
+    def end(self, answer: Answer) -> bool:
+        """End the step whose call was answered. Return False if its ending has consequences for other steps."""
+        index, step = self._take_quick()
         ending = step.end(answer)
         if ending.status != "done":
-            yield from self._handle_ending(index, ending)
-            return
+            self._ended = index, ending
+            return False
         # A run with plain steps has no order of writes, so no other step waits for this one to write.
         self.endings[index] = ending
         self._ready.release(index)
+        return True
+
+    def _take_quick(self) -> tuple[int, PlainStep]:
+        if self._quick is None:
+            raise InternalError("internal", "no step has begun a quick call")
+        quick, self._quick = self._quick, None
+        return quick
+
+    def _start_steps(self) -> Effects:
+        """Run ready steps with quick calls to their ends, and start the next one as a task."""
+        try:
+            awaited: AwaitedCall | None = yield self
+        except (Cancelled, RuntimeErrorBase) as error:
+            if self._quick is None:
+                raise
+            yield from self._end_quick_call(error)
+            return
+        if awaited is not None:
+            index, step = self._take_quick()
+            yield from self._spawn(index, StartedStep(step, awaited.effect))
+        elif self._next is not None:
+            (index, start), self._next = self._next, None
+            yield from self._spawn(index, start)
+        elif self._ended is not None:
+            (index, ending), self._ended = self._ended, None
+            yield from self._handle_ending(index, ending)
+
+    def _end_quick_call(self, error: Cancelled | RuntimeErrorBase) -> Effects:
+        """End the step whose quick call failed, or was cancelled with the run before a task took the step over."""
+        index, step = self._take_quick()
+        if isinstance(error, Cancelled):
+            self.endings[index] = step.cancel(error)
+            raise error
+        yield from self._spawn(index, step.fail(error))
+        while index in self._tasks and self._tasks[index].done:  # before another step starts
+            yield from self._handle_end((yield Next()))
 
     def _spawn(self, index: int, start: StepStart) -> Effects:
         """Run a step from `start` on as a task."""
@@ -177,6 +222,9 @@ class GraphDriver:
         for waiting in self._blackboard.close(indices):
             if waiting in self._tasks:
                 yield Wake(self._tasks[waiting])
+
+    def _may_start(self) -> bool:
+        return self._loop.slot_free and self._wants_slot()
 
     def _wants_slot(self) -> bool:
         return bool(self._ready) and not self.halted and self._loop.signal is None

@@ -3,9 +3,10 @@
 1. A task yields an effect and is resumed with its result. Only the work of a `WorkerCall` may run outside the
    coordinator thread.
 2. The only outstanding call runs on the coordinator's own thread. So does a call of a kind that recently ended at
-   once; a task may make it by a `QuickCall`, without a child. The thread that waits for the run watches it. If the
-   call exceeds its deadline, or a quick call becomes slow, the baton passes to a new coordinator thread. When the call
-   returns, the old coordinator finds that it lost the baton, puts its result in the inbox, and ends.
+   once; a task may make it by a `QuickCall`, without a child, or a series of them by `QuickCalls`. The thread that
+   waits for the run watches it. If the call exceeds its deadline, or a quick call becomes slow, the baton passes to a
+   new coordinator thread. When the call returns, the old coordinator finds that it lost the baton, puts its result in
+   the inbox, and ends.
 3. Other calls run in daemon threads. A call that exceeds its deadline is abandoned: its slot is freed, and its later
    result is dropped.
 4. A task's deadline also limits its children: they are cancelled first, then its error is raised in it.
@@ -109,6 +110,27 @@ class QuickCall:
 
     def build_effect(self) -> WorkerCall:
         """Return the effect that makes the call off the coordinator."""
+        raise NotImplementedError
+
+
+class QuickCalls:
+    """Make quick calls one after the other, without resuming the task in between, until another task is runnable.
+
+    The result is None when the series ends, or an `AwaitedCall` for the last call that `begin` returned, as for a
+    `QuickCall`. An error of that call, of `begin` or of `end` is raised in the task.
+    """
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        _HANDLERS[cls] = Loop._on_quick_calls
+
+    def begin(self) -> QuickCall | None:
+        """Return the next call. Return None to end the series."""
+        raise NotImplementedError
+
+    def end(self, answer: Any) -> bool:
+        """Take the result of the call. Return False to end the series."""
         raise NotImplementedError
 
 
@@ -606,15 +628,36 @@ class Loop:
         return result, error
 
     def _on_quick_call(self, task: Task, effect: QuickCall) -> None:
-        until = time.monotonic() + _QUICK_LIMIT
-        if effect.deadline < until:
-            until = effect.deadline
-        if self._has_other_work(until):
-            self._runnable.append((task, AwaitedCall(effect.build_effect()), None))
-            return
-        token = object()
-        result, error = self._perform_inline(effect.perform, until, token, (task, token, effect))
+        result, error = self._make_quick_call(task, effect)
         self._runnable.append((task, result, error))
+
+    def _on_quick_calls(self, task: Task, effect: QuickCalls) -> None:
+        result, error = _perform(lambda: self._make_quick_calls(task, effect))
+        if type(error) is _CoordinatorReplaced:
+            raise error
+        self._runnable.append((task, result, error))
+
+    def _make_quick_calls(self, task: Task, calls: QuickCalls) -> AwaitedCall | None:
+        """Make a series of quick calls. Return the call that the task must not wait for, if there is one."""
+        while (call := calls.begin()) is not None:
+            answer, error = self._make_quick_call(task, call)
+            if error is not None:
+                raise error
+            if type(answer) is AwaitedCall:
+                return answer
+            if not calls.end(answer) or self._runnable:
+                break
+        return None
+
+    def _make_quick_call(self, task: Task, call: QuickCall) -> tuple[Any, BaseException | None]:
+        """Return the result or the error of a quick call, or an `AwaitedCall` if the task must not wait for it."""
+        until = time.monotonic() + _QUICK_LIMIT
+        if call.deadline < until:
+            until = call.deadline
+        if self._has_other_work(until):
+            return AwaitedCall(call.build_effect()), None
+        token = object()
+        return self._perform_inline(call.perform, until, token, (task, token, call))
 
     def _has_other_work(self, until: float) -> bool:
         """Return whether the coordinator must do something else before a quick call begins or, at the latest, ends.

@@ -32,6 +32,7 @@ from cogcli.run.engine.tasks import (
     Loop,
     Next,
     QuickCall,
+    QuickCalls,
     Sleep,
     Spawn,
     StartedCall,
@@ -83,6 +84,94 @@ def test_the_task_gets_the_error() -> None:
         return "went on"
 
     assert Loop(1).run(Spawn(root())) == "went on"
+
+
+class Series(QuickCalls):
+    """Calls in order. `answers` are their results."""
+
+    def __init__(self, *work: Callable[[], Any], most: int = 100) -> None:
+        self.open = list(work)
+        self.answers: list[Any] = []
+        self._most = most
+
+    def begin(self) -> QuickCall | None:
+        return quick(self.open.pop(0)) if self.open else None
+
+    def end(self, answer: Any) -> bool:
+        self.answers.append(answer)
+        return len(self.answers) < self._most
+
+
+@pytest.mark.parametrize(("most", "left"), [(100, 0), (2, 1)])
+def test_a_series_ends_when_there_is_no_call_or_none_is_wanted(most: int, left: int) -> None:
+    series = Series(int, str, list, most=most)
+
+    def root() -> Effects:
+        return (yield series)
+
+    assert Loop(1).run(Spawn(root())) is None
+    assert series.answers == [0, "", []][: 3 - left]
+    assert len(series.open) == left
+
+
+def test_a_series_ends_with_the_error_of_a_call() -> None:
+    series = Series(int, lambda: 1 / 0, str)
+
+    def root() -> Effects:
+        with pytest.raises(ZeroDivisionError):
+            yield series
+        return (yield series)
+
+    assert Loop(1).run(Spawn(root())) is None
+    assert series.answers == [0, ""]
+
+
+def test_an_error_between_the_calls_of_a_series_is_raised_in_the_task() -> None:
+    series = Series(int)
+    series.open.append(None)  # type: ignore[arg-type]
+    series.begin = lambda: quick(series.open.pop(0) or series.missing)  # type: ignore[method-assign, attr-defined]
+
+    def root() -> Effects:
+        with pytest.raises(AttributeError):
+            yield series
+        return "went on"
+
+    assert Loop(1).run(Spawn(root())) == "went on"
+
+
+def test_two_series_take_turns() -> None:
+    order: list[str] = []
+
+    def child(name: str) -> Effects:
+        series = Series(*[lambda: order.append(name)] * 3)
+        while series.open:
+            yield series
+
+    def root() -> Effects:
+        yield Spawn(child("one"))
+        yield Spawn(child("other"))
+        yield Next()
+        yield Next()
+
+    Loop(2).run(Spawn(root()))
+    assert order == ["one", "one", "other", "one", "other", "other"]  # the second begins later
+
+
+def test_a_series_hands_a_call_that_becomes_slow_to_a_child() -> None:
+    release = threading.Event()
+    series = Series(int, lambda: release.wait(SLOW), str)
+
+    def root() -> Effects:
+        outstanding = yield series
+        assert type(outstanding) is AwaitedCall
+        yield Spawn(waiting_for(outstanding.effect), at_once=True)
+        release.set()
+        child = yield Next()
+        yield series
+        return child.result
+
+    assert Loop(1).run(Spawn(root())) is True
+    assert series.answers == [0, ""]
 
 
 def test_a_call_that_becomes_slow_is_waited_for_by_a_child_with_a_slot() -> None:
@@ -356,7 +445,8 @@ def test_a_run_that_is_cancelled_during_a_quick_call_starts_no_further_step(tmp_
         engine.find_call_speed("c.a").note(0.0)
     driver = GraphDriver(run)
     driving = driver.drive()
-    assert isinstance(next(driving), QuickCall)
+    assert next(driving) is driver
+    assert isinstance(driver.begin(), QuickCall)
     with pytest.raises(Cancelled):
         driving.throw(Cancelled(external=True))
     journal.close()
