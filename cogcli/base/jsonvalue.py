@@ -154,7 +154,13 @@ def _convert_foreign(value: object, place: str, depth: int) -> Any:
 def _convert_list(items: Iterable[object], place: str, depth: int) -> list[Any]:
     _require_depth(place, depth)
     prefix = f"{place}." if place else ""
-    return [to_plain_json(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(items)]
+    # Most values are ASCII strings: they need no call and no place.
+    return [
+        item
+        if type(item) is str and item.isascii()
+        else to_plain_json(item, f"{prefix}{n}", depth + 1)
+        for n, item in enumerate(items)
+    ]
 
 
 def _convert_object(members: Iterable[tuple[object, object]], place: str, depth: int) -> Json:
@@ -165,7 +171,12 @@ def _convert_object(members: Iterable[tuple[object, object]], place: str, depth:
         key = name if type(name) is str else _require_text_key(name, place)
         if key in result:  # two unequal keys of foreign text types may become the same text
             raise NotJson(place, f"two keys `{key}`")
-        result[_require_valid_text(key, place)] = to_plain_json(item, prefix + key, depth + 1)
+        if not key.isascii():
+            _require_valid_text(key, place)
+        if type(item) is str and item.isascii():
+            result[key] = item
+        else:
+            result[key] = to_plain_json(item, prefix + key, depth + 1)
     return result
 
 
