@@ -19,6 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 PAGES, SIZE = 100, 50
 _SECONDS, _MB = 3.0, 100.0
 """The goals of a run that reads all pages."""
+_LONGER, _GROWTH = 4, 4.5
+"""So many times the pages may take so many times the CPU time."""
 _FIELDS = 'version: "1.0.0"\ndescription: Measured.\nproperties: {side_effects: false}\n'
 _LIST = "{type: array, required: true}"
 _FIRST = """\
@@ -65,8 +67,8 @@ class Measure(NamedTuple):
     note: str = ""
 
 
-Run = Callable[[list[str], Path, dict[str, str]], tuple[float, float]]
-"""Returns the milliseconds and the bytes of memory of a command."""
+Run = Callable[[list[str], Path, dict[str, str]], tuple[float, float, float]]
+"""Returns the milliseconds, the bytes of memory and the milliseconds of CPU time of a command."""
 
 
 def measure(folder: Path, command: str, run: Run, environ: Mapping[str, str]) -> Iterator[Measure]:
@@ -82,7 +84,7 @@ def measure(folder: Path, command: str, run: Run, environ: Mapping[str, str]) ->
         ):
             run([command, "run", skill, "-q"], project, env)  # the specs are compiled
             shutil.rmtree(project / ".cogcli")
-            milliseconds, memory = run([command, "run", skill, "-q"], project, env)
+            milliseconds, memory, _ = run([command, "run", skill, "-q"], project, env)
             size = sum(
                 file.stat().st_size for file in (project / ".cogcli").rglob("*") if file.is_file()
             )
@@ -90,17 +92,24 @@ def measure(folder: Path, command: str, run: Run, environ: Mapping[str, str]) ->
             yield Measure(f"{way}: memory", memory / 1e6, "MB", goals[1])
             yield Measure(f"{way}: episode", size / 1e6, "MB")
             shutil.rmtree(project / ".cogcli")
+        _, _, usual = run([command, "run", "bench.appends", "-q"], project, env)
+    with _api(_LONGER * PAGES) as url:
+        project = folder / "longer"
+        _write_project(project, url)
+        _, _, longer = run([command, "run", "bench.appends", "-q"], project, env)
+    name = f"a loop that appends: {_LONGER * PAGES * SIZE:,} rows over {PAGES * SIZE:,}"
+    yield Measure(name, longer / usual, "x", _GROWTH, "CPU time")
 
 
 @contextmanager
-def _api() -> Iterator[str]:
+def _api(pages: int = PAGES) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         wbufsize = -1
 
         def do_GET(self) -> None:
             query = parse_qs(urlsplit(self.path).query)
-            data = _page(int(query.get("cursor", ["0"])[0]))
+            data = _page(int(query.get("cursor", ["0"])[0]), pages)
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
@@ -121,12 +130,12 @@ def _api() -> Iterator[str]:
         server.server_close()
 
 
-def _page(number: int) -> bytes:
+def _page(number: int, pages: int) -> bytes:
     rows = [
         {"id": n, "name": f"row {n}", "state": "open", "labels": ["a", "b"], "note": "n" * 60}
         for n in range(number * SIZE, (number + 1) * SIZE)
     ]
-    following = str(number + 1) if number + 1 < PAGES else ""
+    following = str(number + 1) if number + 1 < pages else ""
     return json.dumps({"rows": rows, "next": following}).encode()
 
 
