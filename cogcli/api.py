@@ -24,13 +24,14 @@ from cogcli.app.registry import untrusted_warning
 from cogcli.app.run_skill import environment_of, options_of, with_pack
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import find_key
+from cogcli.app.signed_answers import sign_answers
 from cogcli.app.state_document import (
     expand_references,
     iterate_shown_events,
     parse_state,
     read_stored_state,
 )
-from cogcli.app.verify_episodes import verify_episode
+from cogcli.app.verify_episodes import judge_answer, verify_episode
 from cogcli.app.wings import INVOKE_AGENT
 from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
@@ -143,7 +144,8 @@ class Episode:
         and `message`.
 
         If no finding has the severity `error`, the episode is unaltered."""
-        trusted = TrustAnchors(key, head, find_key(os.environ))
+        judge = partial(judge_answer, Settings({}, os.environ))
+        trusted = TrustAnchors(key, head, find_key(os.environ), judge_answer=judge)
         return [finding._asdict() for finding in verify_episode(self.directory, trusted).findings]
 
     def __repr__(self) -> str:
@@ -370,6 +372,7 @@ class Project:
         reject: Sequence[str] = (),
         by: str = "",
         reason: str = "",
+        sign: str = "",
         abort: bool = False,
         timeout: float | None = None,
         head: str = "",
@@ -379,17 +382,20 @@ class Project:
         """Continue a run that waits or was interrupted, in its own episode.
 
         `approve` and `reject` hold ids of approvals, capabilities or gates. `by` is the approver,
-        `NAME` or `NAME:ROLE`. `timeout` is a new time limit in seconds from now on. `head` is the
-        hash of the last event; it vouches for a log that another machine or user wrote. Raise
-        CogcliError as the command does."""
-        request = ResumeRequest(
-            tuple(approve), tuple(reject), by, reason, abort=abort, head=head, timeout=timeout
-        )
+        `NAME` or `NAME:ROLE`. `sign` is the file of the SSH key that signs the answers. `timeout`
+        is a new time limit in seconds from now on. `head` is the hash of the last event; it vouches
+        for a log that another machine or user wrote. Raise CogcliError as the command does."""
         inner, settings, directory = (
             control or Control(),
             self.make_settings(),
             self.episode(episode).directory,
         )
+        request = ResumeRequest(
+            tuple(approve), tuple(reject), by, reason, abort=abort, head=head, timeout=timeout
+        )
+        if sign:
+            signed = sign_answers(settings, directory, approve, reject, by, sign)
+            request = request._replace(signatures=signed)
         warnings = [] if abort else _warnings_from_error(resume.find_warning(settings, directory))
         result = resume.resume(
             settings, directory, request, listener=on_event or _ignore, control=inner
@@ -398,14 +404,14 @@ class Project:
 
     async def aresume(
         self, episode: str | Episode, *, approve: Sequence[str] = (), reject: Sequence[str] = (),
-        by: str = "", reason: str = "", abort: bool = False, timeout: float | None = None,
-        head: str = "", on_event: Listener | None = None,
+        by: str = "", reason: str = "", sign: str = "", abort: bool = False,
+        timeout: float | None = None, head: str = "", on_event: Listener | None = None,
     ) -> SkillRun:  # fmt: skip
         """Continue a run as `resume` does, in a thread. Cancelling the task stops the run as Ctrl-C does."""
         control = Control()
         run = partial(
-            self.resume, episode, approve=approve, reject=reject, by=by, reason=reason, abort=abort,
-            timeout=timeout, head=head, on_event=on_event, control=control,
+            self.resume, episode, approve=approve, reject=reject, by=by, reason=reason, sign=sign,
+            abort=abort, timeout=timeout, head=head, on_event=on_event, control=control,
         )  # fmt: skip
         return await await_run(run, control)
 

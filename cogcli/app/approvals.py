@@ -17,6 +17,10 @@ from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.governance_events import Approval, ApprovalGranted
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.approval_view import ApprovalView, view_request
@@ -34,6 +38,7 @@ class WaitingRequest(NamedTuple):
 
     directory: Path
     view: ApprovalView
+    event: Event
     is_live: bool = False
     """Whether its run goes on with other calls meanwhile, as a session of a gateway does."""
 
@@ -55,6 +60,43 @@ def list_requests(
     return sorted(found, key=lambda each: each.view.requested_at, reverse=True)
 
 
+class RecordedAnswer(NamedTuple):
+    """An answer that was recorded, whose run has not continued since."""
+
+    view: ApprovalView
+    answer: Approval
+    granted: bool
+
+    def to_payload(self) -> Json:
+        """Return the object of `--json`: the request, and who answered."""
+        signature = self.answer.signature
+        return {
+            **self.view.to_payload(),
+            "answer": "granted" if self.granted else "rejected",
+            "answered_by": self.answer.by,
+            "role": self.answer.role,
+            "os_uid": self.answer.os_uid,
+            "os_user": self.answer.os_user,
+            "signed_with": signature.key if signature else None,
+        }
+
+
+def list_answers(settings: Settings, warn: Callable[[CogcliError], None]) -> list[RecordedAnswer]:
+    """Return the answers whose runs wait for `resume`, those of the newest run first.
+
+    `warn` gets the errors of logs that cannot be read."""
+    found: list[RecordedAnswer] = []
+    for row in list_episodes(settings, EpisodeFilter(outcomes=("pending",)), None):
+        try:
+            for request, event in LogIndex(iterate_events(row.directory)).unused_answers:
+                view = view_request(request, episode_id=row.id, skill=row.skill or "")
+                granted = event.event_type == ApprovalGranted.event.name
+                found.append(RecordedAnswer(view, read_record(Approval, event.payload), granted))
+        except CogcliError as error:
+            warn(error)
+    return found
+
+
 def _may_have_requests(row: EpisodeRow) -> bool:
     """Return whether a run waits for a person, or goes on while some of its calls do."""
     return is_live_session(row) or row.shown_status == "pending"
@@ -67,6 +109,7 @@ def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[Wa
         WaitingRequest(
             row.directory,
             view_request(event, episode_id=row.id, skill=row.skill or "", now=now, again=again),
+            event,
             row.shown_status == "running",
         )
         for event in LogIndex(iterate_events(row.directory)).open_requests

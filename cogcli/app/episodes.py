@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
 from cogcli.app.settings import Settings
+from cogcli.app.settings.config import EPISODES_MODE
 from cogcli.app.settings.owner_key import read_key
+from cogcli.app.settings.runs_dir import is_shared
 from cogcli.app.wings import EPISODE_OF_LINE, is_line_word
 from cogcli.base.errors import UnusableEnvironment, UsageError
-from cogcli.base.system import rfc3339
+from cogcli.base.system import owner_of, rfc3339
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
 from cogcli.episode.archive.access import open_archives
@@ -19,7 +22,7 @@ from cogcli.episode.archive.directories import SUFFIX
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.log_reader import Warn
-from cogcli.episode.refusals import altered_error, nothing_began_error, open_episode
+from cogcli.episode.refusals import ASK_OWNER, altered_error, nothing_began_error, open_episode
 from cogcli.episode.removal import is_being_made
 from cogcli.episode.store import Store
 from cogcli.report.humanize import seconds_of
@@ -27,7 +30,46 @@ from cogcli.report.humanize import seconds_of
 
 def store_of(settings: Settings) -> Store:
     """Return the store of the runs directory."""
-    return Store(Path(settings.runs_dir), owner=read_key(settings.environ).key)
+    shared = (
+        settings.with_origin(EPISODES_MODE)[0] == "group"
+    )  # an invalid file does not matter here
+    return Store(Path(settings.runs_dir), owner=read_key(settings.environ).key, shared=shared)
+
+
+def find_unreadable(settings: Settings) -> Counter[str]:
+    """Return how many episodes this user may not read, by the users whose they are.
+
+    They are looked for only in a runs directory to which other users may write."""
+    runs_dir = Path(settings.runs_dir)
+    found: Counter[str] = Counter()
+    if not is_shared(runs_dir):
+        return found
+    for name in store_of(settings).ids():
+        directory = runs_dir / name
+        if directory.is_dir() and not _may_read(directory):
+            found[owner_of(directory).text] += 1
+    return found
+
+
+def _may_read(directory: Path) -> bool:
+    """Whether this user may read the log of an episode; also if it has none."""
+    if not os.access(directory, os.R_OK | os.X_OK):
+        return False
+    log = directory / EVENTS
+    return os.access(log, os.R_OK) or not log.exists()
+
+
+def unreadable_warning(found: Counter[str]) -> UnusableEnvironment:
+    """Return the warning about episodes that this user may not read."""
+    count, owners = found.total(), ", ".join(f"`{name}`" for name in sorted(found))
+    what = "1 episode is" if count == 1 else f"{count} episodes are"
+    return UnusableEnvironment(
+        "episode.unreadable",
+        f"{what} not listed: they belong to {owners}, and you may not read them"
+        if count > 1
+        else f"{what} not listed: it belongs to {owners}, and you may not read it",
+        hint=ASK_OWNER,
+    )
 
 
 def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:

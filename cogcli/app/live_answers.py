@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from cogcli.app.run_skill import signatures_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.user_dirs import state_home
 from cogcli.base.canonical import canonical
@@ -23,7 +24,8 @@ from cogcli.base.errors import PolicyApprovalError, UnusableEnvironment, UsageEr
 from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson, loads
-from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.base.system import current_user, owner_of
+from cogcli.declarations.governance_events import AnswerSignature, ApprovalRequested
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -50,6 +52,13 @@ class AnswerFile(Record):
     granted: bool
     by: str
     reason: str = ""
+    signature: AnswerSignature | None = None
+
+    @property
+    def approver(self) -> Approver:
+        """The person who answers."""
+        signatures = {} if self.signature is None else {self.approval_id: self.signature}
+        return Approver(self.by, self.reason, signatures)
 
 
 class DoubtAnswerFile(Record):
@@ -88,7 +97,9 @@ def check_answers(
                 f"`{id}` waits for no answer",
                 next=("cogcli approvals ls",),
             )
-        require_approvers(log.started, [RequestAnswer(asked[id], granted)], approver.by)
+        answer = RequestAnswer(asked[id], granted)
+        signatures, now = signatures_of(settings), settings.clock.now()
+        require_approvers(log.started, [answer], approver, signatures, now)
         expires_at = ApprovalRequested.of(asked[id].payload).expires_at or ""
         if granted and settings.clock.now() >= expires_at:
             raise PolicyApprovalError(
@@ -103,13 +114,31 @@ def leave_answers(
 ) -> None:
     """Leave the same answer for each of these requests, and wait until the run has recorded all of them.
 
-    Raise UnusableEnvironment `env.disk`, or `episode.busy` if the run took none in time.
+    Raise UnusableEnvironment `env.disk`, or `episode.busy` if the run took none in time or is another user's.
     """
     files = {
-        id: AnswerFile(approval_id=id, granted=granted, by=approver.by, reason=approver.reason)
+        id: AnswerFile(
+            approval_id=id,
+            granted=granted,
+            by=approver.by,
+            reason=approver.reason,
+            signature=approver.signatures.get(id),
+        )
         for id in requests.ids
     }
+    _require_own(requests.directory)
     _leave_files(settings, requests.episode_id, files, lambda: _are_open(requests))
+
+
+def _require_own(directory: Path) -> None:
+    """Raise UnusableEnvironment `episode.busy` for the run of another user: it reads no answers of this one."""
+    owner = owner_of(directory)
+    if owner.uid != current_user().uid:
+        raise UnusableEnvironment(
+            "episode.busy",
+            f"the run of {directory.name} is alive and belongs to `{owner.text}`",
+            hint="it takes answers of that user alone; answer again when it waits",
+        )
 
 
 def is_live_session(row: EpisodeRow) -> bool:
@@ -128,6 +157,7 @@ def leave_decisions(
 
     Raise UsageError for a decision that is not allowed, and the errors of `leave_answers`.
     """
+    _require_own(directory)
     log = LogIndex(iterate_events(directory))
     if log.started is None:
         raise UsageError("step.unknown", "this run has made no call")

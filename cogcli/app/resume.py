@@ -11,6 +11,7 @@ project and in every directory."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -26,7 +27,7 @@ from cogcli.app.ask_again import (
 from cogcli.app.file_scope import with_file_scope
 from cogcli.app.plan_skill import reads_of
 from cogcli.app.registry import open_registry, selection_options, untrusted_warning
-from cogcli.app.run_skill import agent_of, environment_of
+from cogcli.app.run_skill import agent_of, environment_of, signatures_of
 from cogcli.app.settings import WHOLE_TABLE, Settings
 from cogcli.app.settings.config import variable
 from cogcli.app.settings.model_adapters import TEMPLATE
@@ -44,6 +45,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.governance_events import AnswerSignature
 from cogcli.declarations.options import RunOptions, options_from_log
 from cogcli.declarations.run_start import (
     EarlierApproval,
@@ -60,6 +62,7 @@ from cogcli.episode.checkpoint import TrustedEvents, read_vouched
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.run import resume as runs
+from cogcli.run.answers import Approver, RequestAnswer, require_approvers
 from cogcli.run.earlier_approvals import find_unused_approvals, is_in_runs_dir
 from cogcli.run.engine.plan import StepPlan, plan_skill
 from cogcli.run.file_inputs import files_in_payload
@@ -371,7 +374,7 @@ def _require_own_consent(
     if recorded:
         raise _untrusted_error("this episode is not known to be yours", directory, head, recorded)
     standing = _describe_standing_permissions(settings, log.started)
-    if standing and not journal.allows_all:
+    if standing and not (journal.allows_all or log.is_only_answered):
         raise _untrusted_error(
             "the end of this log is not known to be yours", directory, head, standing
         )
@@ -388,7 +391,7 @@ def _describe_unvouched_permissions(
 
     `find_choices` describes those that can be checked only with the specs."""
     # A waypoint leaves out no event that carries a permission.
-    ids, steps = log.unvouched_events, log.unvouched_steps
+    ids, steps = set(log.unvouched_events), log.unvouched_steps
     found = []
     if started.id in ids:
         found = _describe_start_permissions(settings, started)
@@ -397,8 +400,35 @@ def _describe_unvouched_permissions(
         except CogcliError:
             if not found and not journal.vouched.differs:
                 raise
-    found += _describe_answers(log, ids, steps)
+    signed = _find_signed_answers(settings, log) if started.id not in ids else set[str]()
+    found += _describe_answers(log, ids - signed, steps)
     return list(dict.fromkeys(found))
+
+
+def _find_signed_answers(settings: Settings, log: LogIndex) -> set[str]:
+    """Return the ids of the approvals of other users that a signature vouches for now: of a person whom the settings
+    name, to a request of this user, by the rules of an answer.
+
+    They are no permission that the writer of the log gave itself."""
+    started, found = log.started, set[str]()
+    if started is None:
+        return found
+    for each in log.approvals:
+        asked = log.requests.get(each.asked.approval_id)
+        if each.signed is None or each.event not in log.unvouched_events or asked is None:
+            continue
+        if asked.id in log.unvouched_events:
+            continue
+        statement = each.signed.statement
+        by = f"{statement.by}:{statement.role}" if statement.role else statement.by
+        signature = AnswerSignature(key="", value=each.signed.signature)
+        approver = Approver(by, signatures={statement.approval_id: signature})
+        at = each.at if each.used else settings.clock.now()
+        with suppress(CogcliError):
+            answer = RequestAnswer(asked, each.granted)
+            require_approvers(started, [answer], approver, signatures_of(settings), at)
+            found.add(each.event)
+    return found
 
 
 def _describe_answers(

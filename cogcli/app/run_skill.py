@@ -21,6 +21,7 @@ from cogcli.base.problems import did_you_mean
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import HOOKS, OPTIONS, RunOptions, normalized
 from cogcli.declarations.run_start import start_of
+from cogcli.policy.approvals import AnswerSignatures, SignedAnswer
 from cogcli.run.engine.ports import LimitLedger
 from cogcli.run.given_inputs import RequestedRun
 from cogcli.run.launch import Watch, launch_given
@@ -120,6 +121,8 @@ def environment_of(settings: Settings) -> RunEnvironment:
         open_registry=partial(open_registry, settings),
         signer=partial(signer_of, settings),
         owner=partial(ensure_key, settings.environ),
+        shared=settings.shares_episodes,
+        signatures=signatures_of(settings),
         store_dir=settings.store_dir,
         limits=partial(_open_limits, settings),
         bytecode_dir=os.path.join(cache_home(settings.environ), "bytecode") if accepted else "",
@@ -130,6 +133,19 @@ def environment_of(settings: Settings) -> RunEnvironment:
         export=_trace_exporter(settings),
         hooks=_hook_sender(settings),
     )
+
+
+def signatures_of(settings: Settings) -> AnswerSignatures:
+    """Return how signatures of answers are judged: by the keys of the settings."""
+    return AnswerSignatures(
+        partial(_explain_signature, settings), with_role=settings.shares_episodes
+    )
+
+
+def _explain_signature(settings: Settings, answer: SignedAnswer, at: str) -> str:
+    from cogcli.app.settings.approvers import ApproverKeys  # most answers are not signed
+
+    return ApproverKeys(settings).explain(answer, at)
 
 
 def _open_limits(settings: Settings) -> LimitLedger:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from cogcli.app.anchors import Head
 from cogcli.app.settings import Settings
+from cogcli.app.settings.approvers import ApproverKeys
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import SIGNING_KEY, signer_of
 from cogcli.base.errors import CogcliError
@@ -35,7 +37,8 @@ from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.signing import public_key
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import LEVELS, level_of, verify
-from cogcli.episode.verify.trusted import NO_TRUST, TrustAnchors
+from cogcli.episode.verify.trusted import NO_TRUST, SignatureVerdict, TrustAnchors
+from cogcli.policy.approvals import SignedAnswer
 from cogcli.report.check_report import CaseFailure, CheckReport, MarkdownTable, ReportCase
 
 
@@ -55,7 +58,13 @@ def trusted_of(
     Raise UnusableEnvironment `signing.key` for an unusable signing key, or `env.extra`."""
     own = variable(settings.environ, SIGNING_KEY)
     own_keys = frozenset((public_key(own),)) if own else frozenset[str]()
-    return TrustAnchors(key, None, find_key(settings.environ), own_keys, signature)
+    judge = partial(judge_answer, settings)
+    return TrustAnchors(key, None, find_key(settings.environ), own_keys, signature, judge)
+
+
+def judge_answer(settings: Settings, answer: SignedAnswer, at: str) -> SignatureVerdict:
+    """Return what the keys of the settings say of a signed answer."""
+    return ApproverKeys(settings).judge(answer, at)
 
 
 def verify_episode(directory: Path, trusted: TrustAnchors = NO_TRUST) -> VerifiedEpisode:

@@ -84,38 +84,40 @@ def require_inside(path: str, bound: str) -> str:
     return os.path.realpath(path)
 
 
-def open_directory(path: str, *, make: bool = False) -> int:
+def open_directory(path: str, *, make: bool = False, mode: int = 0o700) -> int:
     """Return a descriptor of the directory at a real path. No name on the path may be a link.
 
     So a link that was created after the path was resolved is not followed. With `make`, missing
-    directories are created with mode 0700. Raise OSError.
+    directories are created with this mode. Raise OSError.
     """
     *above, last = os.path.abspath(path).split(os.sep)
     place = os.open(os.sep, _PASSED)
     try:
         for name in filter(None, above):
-            place = _enter_child(place, name, _PASSED, make=make)
-        return _open_child(place, last or os.curdir, _DIRECTORY, make=make)
+            place = _enter_child(place, name, _PASSED, make=make, mode=mode)
+        return _open_child(place, last or os.curdir, _DIRECTORY, make=make, mode=mode)
     finally:
         os.close(place)
 
 
-def _open_child(place: int, name: str, flags: int, *, make: bool) -> int:
+def _open_child(place: int, name: str, flags: int, *, make: bool, mode: int) -> int:
     """Return a descriptor of a directory inside another one. Raise OSError."""
     try:
         return os.open(name, flags, dir_fd=place)
     except FileNotFoundError:
         if not make:
             raise
-    try:  # noqa: SIM105  # `contextlib` takes time at every start
+    try:
         os.mkdir(name, 0o700, dir_fd=place)
+        if mode != 0o700:  # `mkdir` obeys the umask and ignores the bit for the group
+            os.chmod(name, mode, dir_fd=place)
     except FileExistsError:  # another process created it first
         pass
     return os.open(name, flags, dir_fd=place)
 
 
-def _enter_child(place: int, name: str, flags: int, *, make: bool) -> int:
+def _enter_child(place: int, name: str, flags: int, *, make: bool, mode: int) -> int:
     """Return the same descriptor as `_open_child`, and close the outer directory on success."""
-    inner = _open_child(place, name, flags, make=make)
+    inner = _open_child(place, name, flags, make=make, mode=mode)
     os.close(place)
     return inner

@@ -9,6 +9,8 @@ import time
 from functools import lru_cache
 from typing import Final, Protocol
 
+from cogcli.base.named_tuple import NamedTuple
+
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
 
@@ -172,3 +174,45 @@ class FakeIds:
 
     def trace_id(self) -> str:
         return f"{self._number():032x}"
+
+
+class SystemUser(NamedTuple):
+    """A user of the operating system. The number is None on Windows; the name is empty if there is none."""
+
+    uid: int | None
+    name: str
+
+    @property
+    def text(self) -> str:
+        """The name, otherwise the number, for messages."""
+        return self.name or ("another user" if self.uid is None else f"user {self.uid}")
+
+
+def current_user() -> SystemUser:
+    """Return the user whose rights this process has."""
+    if hasattr(os, "geteuid"):
+        return user_of(os.geteuid())
+    from getpass import getuser
+
+    try:
+        return SystemUser(None, getuser())
+    except (OSError, KeyError):
+        return SystemUser(None, "")
+
+
+def user_of(uid: int) -> SystemUser:
+    """Return the user with this number."""
+    try:
+        from pwd import getpwuid
+
+        return SystemUser(uid, getpwuid(uid).pw_name)
+    except (ImportError, KeyError):
+        return SystemUser(uid, "")
+
+
+def owner_of(path: str | os.PathLike[str]) -> SystemUser:
+    """Return the owner of a file or directory, links not followed. It has no name if that is not known."""
+    try:
+        return user_of(os.lstat(path).st_uid)
+    except OSError:
+        return SystemUser(None, "")

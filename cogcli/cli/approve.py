@@ -41,8 +41,8 @@ def ask_approval(
         if not requests:
             break  # it waits for a decision about a call in doubt
         question = read_record(ApprovalRequested, requests[0].payload)
-        if question.approver_roles:
-            break  # only a command line can assert a role
+        if question.approver_roles or question.signed:
+            break  # only a command line can assert a role, or sign
         skill = result.finished.state.skill_id
         try:
             with interruptible():

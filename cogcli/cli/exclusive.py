@@ -57,7 +57,8 @@ def _is_free_or_ends(
     """Whether a run that waits should try again: another run took the name first."""
     if flags.on_conflict != "wait" or _is_over(deadline):
         return False
-    holder = find_holder(Path(context.settings.runs_dir), name)
+    settings = context.settings
+    holder = find_holder(Path(settings.runs_dir), name, shared=settings.shares_episodes)
     return holder is None or holder.ends_by_itself
 
 
@@ -66,8 +67,11 @@ def _await_turn(
 ) -> None:
     """With `--on-conflict wait`, wait while another run holds the name. Raise its error if that may never end."""
     shown, pause = "", _FIRST_PAUSE
-    runs_dir = Path(context.settings.runs_dir)
-    while flags.on_conflict == "wait" and (holder := find_holder(runs_dir, name)) is not None:
+    runs_dir, shared = Path(context.settings.runs_dir), context.settings.shares_episodes
+    while flags.on_conflict == "wait":
+        holder = find_holder(runs_dir, name, shared=shared)
+        if holder is None:
+            return
         error = holder.to_error()
         if not holder.ends_by_itself or _is_over(deadline):
             raise error

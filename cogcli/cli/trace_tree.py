@@ -4,7 +4,7 @@ and the commands that continue it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -202,7 +202,8 @@ def _value_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLi
             for step in run.steps.values():
                 if not shown.only or StepPath(step.id).within(shown.only):
                     lines += [[("", "")], [(visible(step.id), "bold")]]
-                    lines += _step_value_lines(step, shown.flags.max_bytes)
+                    answers = run.answers.get(step.id, ())
+                    lines += _step_value_lines(step, answers, shown.flags.max_bytes)
     return lines
 
 
@@ -222,9 +223,12 @@ def _request_lines(context: CommandContext, shown: TracedEpisode) -> list[Styled
     return lines
 
 
-def _step_value_lines(step: StepHistory, maximum: int | None) -> list[StyledLine]:
-    """Return the input, attempts, output and error of a step."""
+def _step_value_lines(
+    step: StepHistory, answers: Sequence[str], maximum: int | None
+) -> list[StyledLine]:
+    """Return the input, the answers of people, attempts, output and error of a step."""
     lines = _json_lines("input", step.input, maximum)
+    lines += _text_lines("answered", "\n".join(answers), maximum)
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):
         if several:

@@ -114,6 +114,15 @@ class ApprovalOrigin(Record):
     granted_at: str
 
 
+class AnswerSignature(Record):
+    """The signature of a person's answer by an SSH key."""
+
+    key: str
+    """The fingerprint of the key, `SHA256:...`."""
+    value: str
+    """The armored signature of the [statement](execution.md#signed)."""
+
+
 class Approval(Payload):
     """One exact action that a person decides about."""
 
@@ -136,13 +145,19 @@ class Approval(Payload):
     allow_self: bool | None = None
     rule: str | None = None
     """The rule of a pack that asks."""
+    signed: bool | None = None
+    """Whether only a signed answer counts."""
     say: str | None = None
     """The text of a pack for the customer."""
     decides_on: list[str] | None = None
     """The members of `input` that the rule read."""
     role: str | None = None
+    os_uid: int | None = None
+    """The number of the operating system's user who gave the answer."""
     os_user: str | None = None
+    """Their name there. `by` is what they say of themselves."""
     by: str | None = None
+    signature: AnswerSignature | None = None
     deferred: bool | None = None
     """Of an answer that was recorded without continuing the run: the call is judged as of the next resumption."""
     taken_from: ApprovalOrigin | None = None

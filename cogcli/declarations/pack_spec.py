@@ -258,6 +258,8 @@ class PackGate(Spec):
     """How long a question waits: 7 days."""
     allow_self: bool = False
     """Whether the user whose request it is may answer."""
+    signed: bool = False
+    """Whether only [signed answers](execution.md#signed) count."""
 
 
 class RuleScope(Spec):

@@ -229,7 +229,10 @@ class EarlierApproval(Record):
     expires_at: str
     by: str
     role: str | None = None
+    os_uid: int | None = None
     os_user: str | None = None
+    signed: bool = False
+    """Whether the answer was signed: for that run alone, so that none takes it over."""
     reason: str = ""
 
 

@@ -209,6 +209,11 @@ def known_records(
     ]
 
 
+def has_only_foreign_records(folder: Folder, owner: bytes | None, sign: Sign | None) -> bool:
+    """Return whether an episode has records, all of them of other users."""
+    return bool(read_checkpoints(folder)) and not known_records(folder, owner, sign)
+
+
 def places_of(records: Iterable[Checkpoint]) -> set[int]:
     """Return the event counts at which the log's hash is needed to compare these records with it."""
     return {place for record in records for place in (record.events, record.events + 1)}

@@ -257,6 +257,8 @@ class DecisionFold:
         if isinstance(payload, ApprovalGranted | ApprovalRejected):
             answer = "granted" if isinstance(payload, ApprovalGranted) else "rejected"
             known.update(answer=answer, by=payload.by, role=payload.role)
+            if payload.signature is not None:
+                known["signed_with"] = payload.signature.key
 
     # -- the documents ------------------------------------------------------------------------------------------------
 

@@ -74,15 +74,18 @@ class Holder(NamedTuple):
 
 
 @contextmanager
-def hold_name(runs_dir: Path, name: str, episode_id: str) -> Iterator[None]:
+def hold_name(
+    runs_dir: Path, name: str, episode_id: str, *, shared: bool = False
+) -> Iterator[None]:
     """Let an episode hold a name from now on. In the body it is created, or its log is locked already.
 
-    An empty name holds nothing. Raise UnusableEnvironment `run.exclusive`, or `env.disk`; UsageError.
+    An empty name holds nothing. `shared`: other users of the group may hold names here, too. Raise
+    UnusableEnvironment `run.exclusive`, or `env.disk`; UsageError.
     """
     if not name:
         yield
         return
-    with _open_locked(runs_dir, name) as handle:
+    with _open_locked(runs_dir, name, shared=shared) as handle:
         holder = _read_holder(runs_dir, name, handle)
         if holder is not None and holder.episode_id != episode_id:
             raise holder.to_error()
@@ -93,21 +96,21 @@ def hold_name(runs_dir: Path, name: str, episode_id: str) -> Iterator[None]:
         yield
 
 
-def find_holder(runs_dir: Path, name: str) -> Holder | None:
+def find_holder(runs_dir: Path, name: str, *, shared: bool = False) -> Holder | None:
     """Return the episode that holds a name now, or None. Raise UnusableEnvironment `env.disk`."""
-    with _open_locked(runs_dir, name) as handle:
+    with _open_locked(runs_dir, name, shared=shared) as handle:
         return _read_holder(runs_dir, name, handle)
 
 
 @contextmanager
-def _open_locked(runs_dir: Path, name: str) -> Iterator[int]:
+def _open_locked(runs_dir: Path, name: str, *, shared: bool) -> Iterator[int]:
     """Yield the descriptor of the file of a name, locked."""
     if not HELD_NAME.accepts(name):  # of a log, which may be forged
         raise UsageError(
             "usage.value", f"`--exclusive`: found `{name[:60]}`", expected=HELD_NAME.expected
         )
     with disk_errors(runs_dir / _FOLDER / name):
-        handle = _open(runs_dir, name)
+        handle = _open(runs_dir, name, shared=shared)
     try:
         with disk_errors(runs_dir / _FOLDER / name):
             if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -118,13 +121,15 @@ def _open_locked(runs_dir: Path, name: str) -> Iterator[int]:
         os.close(handle)
 
 
-def _open(runs_dir: Path, name: str) -> int:
+def _open(runs_dir: Path, name: str, *, shared: bool) -> int:
     """Open the file of a name, which is made and synced if it does not exist. Raise OSError."""
-    with Folder.open(runs_dir, make=True) as runs:
+    with Folder.open(runs_dir, make=True, shared=shared) as runs:
         with suppress(FileExistsError):
             runs.make(_FOLDER).close()
         with runs.sub(_FOLDER) as names:
-            handle = names.descriptor(name, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0))
+            with suppress(FileExistsError):
+                os.close(names.create(name, os.O_RDWR))
+            handle = names.descriptor(name, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
             names.sync_with_parent()
     return handle
 

@@ -3,8 +3,8 @@
 1. The directory is opened once, by its real path, and no link is followed on the way. If the path changes later, names
    are still resolved in the opened directory.
 2. Symbolic links are refused. FIFOs and devices are opened without blocking, and refused by the type of the open file.
-3. Files are 0600 and directories 0700 under any umask. Whole files appear at once: temporary name, sync, rename, sync
-   of the directory.
+3. Files are 0600 and directories 0700 under any umask; in a folder that is shared with a group 0660 and 2770. Whole
+   files appear at once: temporary name, sync, rename, sync of the directory.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ _CREATE: Final = os.O_CREAT | os.O_EXCL
 SYNCED: Final = os.O_RDONLY if BY_DESCRIPTOR else os.O_RDWR
 """The flags to open a file only for a sync: Windows requires the right to write."""
 _CHUNK: Final = 1 << 20
+_FILE_MODES: Final = (0o600, 0o660)
+_FOLDER_MODES: Final = (0o700, 0o2770)
+"""The modes of what is created: alone, and shared with a group."""
 TEMPORARY: Final = ".tmp-"
 """The prefix of the names of temporary files."""
 
@@ -57,33 +60,36 @@ def disk_errors(path: Path) -> Iterator[None]:
 class Folder:
     """An open directory. Close it, or use it in a `with`."""
 
-    def __init__(self, path: Path, fd: int | None) -> None:
+    def __init__(self, path: Path, fd: int | None, *, shared: bool = False) -> None:
         """`fd` is None on systems that do not open directories (`BY_DESCRIPTOR`)."""
         self.path = path
+        self.shared = shared
+        """Whether the group may use what is created in it."""
         self.archive: Path | None = None
         """The archive that has its files. None for a directory on disk."""
         self._fd = fd
 
     @classmethod
-    def open(cls, path: Path, *, make: bool = False) -> Folder:
-        """Open the directory at `path`, no component of which may be a link. `make` creates missing components,
-        0700.
+    def open(cls, path: Path, *, make: bool = False, shared: bool = False) -> Folder:
+        """Open the directory at `path`, no component of which may be a link. `make` creates missing components.
 
-        Raise OSError.
+        What is created there is for this user alone, or `shared` with the group. Raise OSError.
         """
         if BY_DESCRIPTOR:
-            return cls(path, open_directory(os.fspath(path), make=make))
+            mode = _FOLDER_MODES[shared]
+            return cls(path, open_directory(os.fspath(path), make=make, mode=mode), shared=shared)
         if make:
             path.mkdir(parents=True, exist_ok=True)
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, "is not a directory", str(path))
-        return cls(path, None)
+        return cls(path, None, shared=shared)
 
     def sub(self, name: str) -> Folder:
         """Return a directory inside this one. Raise OSError."""
         if not BY_DESCRIPTOR:
-            return Folder.open(self.path / name)
-        return Folder(self.path / name, os.open(name, _DIRECTORY, dir_fd=self._fd))
+            return Folder.open(self.path / name, shared=self.shared)
+        fd = os.open(name, _DIRECTORY, dir_fd=self._fd)
+        return Folder(self.path / name, fd, shared=self.shared)
 
     def _at(self, name: str) -> str:
         """Return the argument that names an entry relative to `dir_fd=self._fd`."""
@@ -117,11 +123,11 @@ class Folder:
             os.fsync(self._fd)
 
     def make(self, name: str) -> Folder:
-        """Return a new directory inside this one, 0700. Raise OSError, FileExistsError among them."""
+        """Return a new directory inside this one. Raise OSError, FileExistsError among them."""
         os.mkdir(self._at(name), 0o700, dir_fd=self._fd)
         made = self.sub(name)
         if made._fd is not None:
-            os.fchmod(made._fd, 0o700)
+            os.fchmod(made._fd, _FOLDER_MODES[self.shared])
         return made
 
     def close(self) -> None:
@@ -160,10 +166,10 @@ class Folder:
             return 0
 
     def create(self, name: str, flags: int) -> int:
-        """Return the descriptor of a new file, 0600. Raise OSError."""
+        """Return the descriptor of a new file. Raise OSError."""
         fd = self.descriptor(name, _CREATE | flags)
         if BY_DESCRIPTOR:
-            os.fchmod(fd, 0o600)
+            os.fchmod(fd, _FILE_MODES[self.shared])
         return fd
 
     def open_file(self, name: str, *, appending: bool = False) -> int:

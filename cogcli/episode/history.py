@@ -41,6 +41,10 @@ _DEEPEST: Final = 64
 """Levels of nested runs that are shown. Our logs have fewer, a forged log may have any number."""
 
 
+SIGN_FLAG: Final = " --sign ~/.ssh/id_ed25519"
+"""The flag of an answer that has to be signed, with the usual file of a key."""
+
+
 class DecisionRequest(NamedTuple):
     """One request for the decision of a person."""
 
@@ -54,6 +58,8 @@ class DecisionRequest(NamedTuple):
     """`gate`, `confirmation` or `escalation`; empty in logs without it."""
     approver_roles: tuple[str, ...] = ()
     """The roles of which the approver needs one; empty: any."""
+    signed: bool = False
+    """Whether only a signed answer counts."""
 
     @property
     def name(self) -> str:
@@ -65,7 +71,7 @@ class DecisionRequest(NamedTuple):
         name.
         """
         by = f" --by $USER:{quote(self.approver_roles[0])}" if self.approver_roles else ""
-        return f"{flag} {quote(name or self.name)}{by}"
+        return f"{flag} {quote(name or self.name)}{by}{SIGN_FLAG if self.signed else ''}"
 
 
 def ask_from(request: Approval) -> DecisionRequest:
@@ -79,7 +85,28 @@ def ask_from(request: Approval) -> DecisionRequest:
         expires_at=request.expires_at or "",
         kind=request.kind or "",
         approver_roles=tuple(request.approver_roles or ()),
+        signed=bool(request.signed),
     )
+
+
+def describe_answer(answer: ApprovalGranted | ApprovalRejected) -> str:
+    """Return who answered a request: by their own word, for the operating system, and by a signature."""
+    word = "approved" if isinstance(answer, ApprovalGranted) else "rejected"
+    role = f" ({answer.role})" if answer.role else ""
+    signed = f"signed with {answer.signature.key}" if answer.signature else "unsigned"
+    return ", ".join([f"{word} by {answer.by or ''}{role}", *describe_system_user(answer), signed])
+
+
+def describe_system_user(answer: Approval) -> list[str]:
+    """Return the operating system's user who gave an answer, as one text; none for a log that does not say it."""
+    if answer.os_uid is None and answer.os_user is None:
+        return []
+    number = "" if answer.os_uid is None else f"{answer.os_uid}"
+    return [
+        f"as {answer.os_user} ({number})"
+        if answer.os_user and number
+        else f"as {answer.os_user or f'user {number}'}"
+    ]
 
 
 def describe_taken_approval(payload: ApprovalGranted) -> str:
@@ -197,6 +224,9 @@ class History:
                 _note_ruling(run, event, payload)
             case ApprovalGranted() if payload.taken_from is not None and event.step_id:
                 _step(run, event.step_id).approval = describe_taken_approval(payload)
+            case ApprovalGranted() | ApprovalRejected():
+                run.answers.setdefault(event.step_id or "", []).append(describe_answer(payload))
+                self.asks.apply(payload)
             case _:
                 self.asks.apply(payload)
 

@@ -47,13 +47,14 @@ def redeemed_folder(runs_dir: str | Path) -> Path:
     return real.parent / _FOLDER if real.parent.name == _PROJECT else real / f".{_FOLDER}"
 
 
-def redeem(runs_dir: str | Path, redemption: Redemption) -> None:
+def redeem(runs_dir: str | Path, redemption: Redemption, *, shared: bool = False) -> None:
     """Take over an approval, synced. Raise FileExistsError if it was taken over before.
 
-    Raise OSError if that cannot be recorded. The approval must not be used then.
+    `shared`: other users of the group take over approvals here, too. Raise OSError if that cannot be recorded. The
+    approval must not be used then.
     """
     data = canonical(redemption.json) + b"\n"
-    with Folder.open(redeemed_folder(runs_dir), make=True) as folder:
+    with Folder.open(redeemed_folder(runs_dir), make=True, shared=shared) as folder:
         handle = folder.create(redemption.approval_id, os.O_WRONLY)
         try:
             write_all(handle, data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
@@ -11,6 +13,7 @@ from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.system import owner_of
 from cogcli.declarations.envelope import Event
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
@@ -32,8 +35,30 @@ def open_episode(path: Path) -> Folder:
         if (archived := open_archived(path)) is not None:
             return archived
         raise unreadable(path, error.strerror or "cannot be opened") from error
+    except PermissionError as error:
+        raise forbidden_error(path) from error
     except OSError as error:
         raise unreadable(path, error.strerror or "cannot be opened") from error
+
+
+ASK_OWNER: Final = 'ask them: with `mode = "group"` under [episodes] in their settings the group may read new episodes'
+
+
+def forbidden_error(path: Path) -> UnusableEnvironment:
+    """Return the error for an episode, or a file of it, that this user may not read or write."""
+    # The folder on the way that is closed hides the owner of what lies in it.
+    place = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    error = unreadable(path, f"you may not use it: it belongs to `{owner_of(place).text}`")
+    error.found, error.hint = _describe_mode(place), ASK_OWNER
+    return error
+
+
+def _describe_mode(place: Path) -> str:
+    """Return the permissions of a file or directory as text, such as `mode 0700`."""
+    try:
+        return f"mode {stat.S_IMODE(os.lstat(place).st_mode):04o}"
+    except OSError:
+        return ""
 
 
 def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> UnusableEnvironment:
@@ -53,6 +78,8 @@ def no_log_error(folder: Folder, refused: UnreadableFile) -> UnusableEnvironment
     """Return the error for a log that cannot be opened."""
     if refused.reason == "missing" and (began_nothing := nothing_began_error(folder)):
         return began_nothing
+    if isinstance(refused.__cause__, PermissionError):
+        return forbidden_error(folder.path / EVENTS)
     return unreadable(folder.path, refused.message, file=EVENTS)
 
 

@@ -80,13 +80,16 @@ class _Log(NamedTuple):
 
 
 def reopen(
-    directory: Path, *, mend: bool = False, by_waypoint: bool = False, **ports: Unpack[JournalPorts]
-) -> ReopenedEpisode:
+    directory: Path, *, mend: bool = False, by_waypoint: bool = False, shared: bool = False,
+    **ports: Unpack[JournalPorts],
+) -> ReopenedEpisode:  # fmt: skip
     """Lock and recover an unsealed episode; with `mend` also after damage to its newest line. With `by_waypoint`
-    read it from its waypoint on, if that can be used. See `Store.reopen`.
+    read it from its waypoint on, if that can be used. `shared`: the group may use what is written. See
+    `Store.reopen`.
     """
     with ExitStack() as opened:
         folder = opened.enter_context(refusals.open_episode(directory))
+        folder.shared = shared
         try:
             _require_folder(folder)
             _require_ours(folder)

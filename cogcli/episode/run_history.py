@@ -169,12 +169,14 @@ class RunHistory:
     """One run: the root run, or the run of a nested skill."""
 
     __slots__ = (
-        "_early", "_own", "depth", "end", "ended_at", "id", "ms", "parent", "running", "skill", "start", "started_at",
-        "status", "steps", "version",
+        "_early", "_own", "answers", "depth", "end", "ended_at", "id", "ms", "parent", "running", "skill", "start",
+        "started_at", "status", "steps", "version",
     )  # fmt: skip
 
     def __init__(self, id: str) -> None:
         self.id = id
+        self.answers: dict[str, list[str]] = {}
+        """By step: the answers of people to the requests about its call, who gave them, and how that is known."""
         self.parent = ""
         self.skill = ""
         self.version = ""

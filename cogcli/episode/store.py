@@ -32,14 +32,20 @@ _SHOWN: Final = 10
 
 class Store:
     """The episodes of one runs directory, given by its real path. `sign` signs the episodes that it seals; their
-    checkpoints have a MAC with the key of the `owner`."""
+    checkpoints have a MAC with the key of the `owner`. `shared`: the group may use the episodes that it writes."""
 
     def __init__(
-        self, runs_dir: str | Path, *, sign: Sign | None = None, owner: bytes | None = None
+        self,
+        runs_dir: str | Path,
+        *,
+        sign: Sign | None = None,
+        owner: bytes | None = None,
+        shared: bool = False,
     ) -> None:
         self.runs_dir = Path(runs_dir)
         self._sign = sign
         self._owner = owner
+        self.shared = shared
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -55,7 +61,7 @@ class Store:
 
         made: Folder | None = None
         try:
-            with Folder.open(self.runs_dir, make=True) as runs:
+            with Folder.open(self.runs_dir, make=True, shared=self.shared) as runs:
                 made = runs.make(episode_id)
             ports.setdefault("sign", self._sign)
             ports.setdefault("owner", self._owner)
@@ -94,7 +100,7 @@ class Store:
 
         ports.setdefault("sign", self._sign)
         ports.setdefault("owner", self._owner)
-        return reopen(directory, mend=mend, by_waypoint=by_waypoint, **ports)
+        return reopen(directory, mend=mend, by_waypoint=by_waypoint, shared=self.shared, **ports)
 
     # -- finding ------------------------------------------------------------------------------------------------------
 
@@ -120,7 +126,7 @@ class Store:
         # Commands that write an episode read no list of episodes.
         from cogcli.episode.listing.episode_listing import list_rows
 
-        return list_rows(self.runs_dir, wanted, self.ids, self._owner)
+        return list_rows(self.runs_dir, wanted, self.ids, self._owner, shared=self.shared)
 
     def by_trace(self, trace_id: str) -> list[EpisodeRow]:
         """Return the episodes of a trace, newest first; `trace_id` whole, or its first 8 hex digits."""

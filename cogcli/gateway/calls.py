@@ -17,6 +17,7 @@ from cogcli.base.errors import CogcliError, OverloadedError, RejectedError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.session_events import SessionEnding
 from cogcli.declarations.value_types import Json
+from cogcli.run.answers import Approver
 
 MOST_OPEN: Final = 256
 """The most calls of a session that are not over, or whose result no caller has collected."""
@@ -78,8 +79,7 @@ class PersonAnswer(NamedTuple):
 
     approval_id: str
     granted: bool
-    by: str
-    reason: str = ""
+    approver: Approver
 
 
 class DoubtDecision(NamedTuple):

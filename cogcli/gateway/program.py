@@ -41,7 +41,7 @@ from cogcli.gateway.calls import (
     SessionInbox,
     SessionStop,
 )
-from cogcli.run.answers import Approver, RequestAnswer, draft_answer, require_approvers
+from cogcli.run.answers import RequestAnswer, draft_answer, require_approvers
 from cogcli.run.doubt_decisions import draft_decision
 from cogcli.run.engine.call import attempt_from_answer, governed_call, note_failure
 from cogcli.run.engine.context import Engine
@@ -240,11 +240,13 @@ class _Desk:
         run, engine = self._root.run, self._root.engine
         named = RequestAnswer(asked, answer.granted)
         try:
-            require_approvers(self._root.first, [named], answer.by)
+            require_approvers(
+                self._root.first, [named], answer.approver, engine.signatures, engine.clock.now()
+            )
         except CogcliError:
             return  # the request stays open; the command of the approver has reported the reason
         del self._requests[answer.approval_id]
-        draft = draft_answer(named, Approver(answer.by, answer.reason))
+        draft = draft_answer(named, answer.approver)
         event = run.emit(draft, durable=True)
         engine.approvals.add(answer_from_events(asked, event))
         call = self._calls.get(_call_of(asked.step_id))

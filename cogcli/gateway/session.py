@@ -206,7 +206,7 @@ def _value_from_file(found: AnswerFile | DoubtAnswerFile) -> PersonAnswer | Doub
     """Return a person's answer or decision for the run."""
     match found:
         case AnswerFile():
-            return PersonAnswer(found.approval_id, found.granted, found.by, found.reason)
+            return PersonAnswer(found.approval_id, found.granted, found.approver)
         case DoubtAnswerFile():
             return DoubtDecision(found.step_id, found.choice, found.output, found.by, found.reason)
 

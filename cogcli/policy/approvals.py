@@ -4,11 +4,17 @@
 2. It is used once. A repeat of the same call makes a new request.
 3. It expires, and is invalid before the time it was given: setting the clock back does not renew it.
 4. A rejection vetoes the step.
+5. A signature covers the exact action, the request, the answer, the name and the role. The hash of the action contains
+   the run, so a signature is valid for no other run. It is checked when the answer is given, again at each use, and by
+   `verify`. Where one is needed, an approval without one does not count; a rejection in the log always counts.
 """
 
 from __future__ import annotations
 
-from cogcli.base.canonical import digest_of
+from collections.abc import Callable, Collection
+from typing import Final
+
+from cogcli.base.canonical import canonical, digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
@@ -28,6 +34,79 @@ class RequestedAction(NamedTuple):
     """The time of the request."""
 
 
+NAMESPACE: Final = "cogcli-approval"
+"""The namespace of the signatures: none that was made for another purpose counts."""
+SCHEMA: Final = "approval/1"
+
+
+class AnswerStatement(NamedTuple):
+    """What a person signs."""
+
+    approval_id: str
+    granted: bool
+    by: str
+    role: str
+    action_hash: str
+    evidence_hash: str
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes that are signed: canonical JSON."""
+        return canonical(
+            {
+                "schema_version": SCHEMA,
+                "approval_id": self.approval_id,
+                "answer": "granted" if self.granted else "rejected",
+                "by": self.by,
+                "role": self.role,
+                "action_hash": self.action_hash,
+                "evidence_hash": self.evidence_hash,
+            }
+        )
+
+
+class SignedAnswer(NamedTuple):
+    """A statement and its armored signature."""
+
+    statement: AnswerStatement
+    signature: str
+
+
+def _explain_nothing(answer: SignedAnswer, at: str) -> str:
+    return "it cannot be checked here"
+
+
+class AnswerSignatures(NamedTuple):
+    """How the signatures of answers are judged."""
+
+    explain: Callable[[SignedAnswer, str], str] = _explain_nothing
+    """Returns why a signature does not count at a time; empty if it does. Raises UnusableEnvironment `signing.ssh`
+    if nothing can be checked."""
+    with_role: bool = False
+    """Whether a gate with roles counts only signed answers."""
+    is_test: bool = False
+    """Whether answers are those of a test, which no person signs."""
+
+    def are_needed(self, *, signed: bool, roles: Collection[str]) -> bool:
+        """Return whether an answer needs a signature: its gate asks for one, or has roles that need one here."""
+        return not self.is_test and (signed or (self.with_role and bool(roles)))
+
+    def explain_answer(
+        self, answer: SignedAnswer | None, at: str, *, signed: bool, roles: Collection[str]
+    ) -> str:
+        """Return why an approval does not count because of its signature. Empty if that is no reason."""
+        if answer is None:
+            needed = self.are_needed(signed=signed, roles=roles)
+            return "it is not signed, and here only a signed answer counts" if needed else ""
+        if roles and answer.statement.role not in roles:
+            return f"it is signed for the role `{answer.statement.role}`, which may not answer"
+        return self.explain(answer, at)
+
+
+UNCHECKED: Final = AnswerSignatures()
+"""Without keys of people: no signature counts, and only a gate that asks for one needs one."""
+OF_A_TEST: Final = AnswerSignatures(is_test=True)
+
+
 class ApprovalAnswer(NamedTuple):
     """A person's answer to a request: whether it is granted, by whom, why and when."""
 
@@ -41,6 +120,8 @@ class ApprovalAnswer(NamedTuple):
     no longer expires."""
     event: str = ""
     """The id of the event that records the answer."""
+    signed: SignedAnswer | None = None
+    """The statement and its signature; None without one."""
     continued_at: str = ""
     """When the run continued, if the answer was recorded without continuing it."""
 
@@ -63,6 +144,14 @@ def action_hash(*, run_id: str, capability: str, binding: str, step_id: str, val
     )
 
 
+ExplainSignature = Callable[[SignedAnswer | None, str], str]
+"""Returns why an approval does not count at a time because of its signature, or for lack of one. Empty if it does."""
+
+
+def _accept(signed: SignedAnswer | None, at: str) -> str:
+    return ""
+
+
 class Approvals:
     """The approval answers of a run, by step. Each answer can be used once."""
 
@@ -78,7 +167,12 @@ class Approvals:
         self._answers.setdefault(answer.asked.step_id, []).append(answer)
 
     def use(
-        self, step_id: str, action: str, evidence: str, now: str
+        self,
+        step_id: str,
+        action: str,
+        evidence: str,
+        now: str,
+        explain_signature: ExplainSignature = _accept,
     ) -> ApprovalAnswer | RuntimeErrorBase | None:
         """Consume and return the approval of this action.
 
@@ -93,7 +187,7 @@ class Approvals:
                 self.used.append(answer)
                 why = f": {answer.reason}" if answer.reason else ""
                 return SafetyGateFailedError("safety.rejected", f"rejected by {answer.by}{why}")
-            error = self._explain_invalidity(answer, action, evidence, now)
+            error = self._explain_invalidity(answer, action, evidence, now, explain_signature)
             if error is None:
                 self.used.append(answer)
                 return answer
@@ -104,7 +198,12 @@ class Approvals:
         self.used.append(answer)
 
     def _explain_invalidity(
-        self, answer: ApprovalAnswer, action: str, evidence: str, now: str
+        self,
+        answer: ApprovalAnswer,
+        action: str,
+        evidence: str,
+        now: str,
+        explain_signature: ExplainSignature,
     ) -> PolicyApprovalError | None:
         """Return an error that explains why an approval is invalid for this action now, or None if it is valid."""
         hint = "look at what is asked now, and approve that"
@@ -113,6 +212,10 @@ class Approvals:
             return PolicyApprovalError("policy.approval", text, hint=hint)
         if not answer.used and (now >= answer.asked.expires_at or now < answer.at):
             text = f"the approval expired at {answer.asked.expires_at}"
+            return PolicyApprovalError("policy.approval", text, hint=hint)
+        refusal = explain_signature(answer.signed, answer.at if answer.used else now)
+        if refusal:
+            text = f"the approval by {answer.by} does not count: {refusal}"
             return PolicyApprovalError("policy.approval", text, hint=hint)
         return None
 
@@ -125,6 +228,13 @@ class ReplayedApprovals(Approvals):
     """
 
     def _explain_invalidity(
-        self, answer: ApprovalAnswer, action: str, evidence: str, now: str
+        self,
+        answer: ApprovalAnswer,
+        action: str,
+        evidence: str,
+        now: str,
+        explain_signature: ExplainSignature,
     ) -> PolicyApprovalError | None:
-        return None if answer.used else super()._explain_invalidity(answer, action, evidence, now)
+        if answer.used:
+            return None
+        return super()._explain_invalidity(answer, action, evidence, now, _accept)

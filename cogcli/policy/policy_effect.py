@@ -21,6 +21,7 @@ def compare_gates(old: PackGate, new: PackGate) -> frozenset[str]:
         (_admits(new, old), _admits(old, new)),
         (new.ttl_s >= old.ttl_s, new.ttl_s <= old.ttl_s),
         (new.allow_self >= old.allow_self, new.allow_self <= old.allow_self),
+        (new.signed <= old.signed, new.signed >= old.signed),
     ):
         easier.add(looser)
         harder.add(stricter)

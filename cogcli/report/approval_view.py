@@ -23,6 +23,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import Approval, ApprovalRequested
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
+from cogcli.episode.history import SIGN_FLAG
 from cogcli.report.humanize import seconds_of
 
 LONGEST: Final = 400
@@ -91,6 +92,8 @@ class ApprovalView(NamedTuple):
     input: Json
     again: str = ""
     """Global flags of the commands that answer, with a space before them."""
+    signed: bool = False
+    """Whether only a signed answer counts."""
 
     @property
     def approve(self) -> str:
@@ -104,7 +107,8 @@ class ApprovalView(NamedTuple):
 
     def _command(self, verb: str) -> str:
         by = f" --by $USER:{quote(self.roles[0])}" if self.roles else ""
-        return f"cogcli approvals {verb} {quote(self.approval_id)}{by}{self.again}"
+        sign = SIGN_FLAG if self.signed else ""
+        return f"cogcli approvals {verb} {quote(self.approval_id)}{by}{sign}{self.again}"
 
     def rows(self, *, whole: bool = False, answers: bool = True) -> list[tuple[str, str]]:
         """Return the names and texts to show, in order. Control characters in data are visible.
@@ -120,6 +124,7 @@ class ApprovalView(NamedTuple):
             ("gate", self.gate),
             ("because", self.reason),
             ("roles", self._who()),
+            ("signed", "only a signed answer counts" if self.signed else ""),
             ("expires", until),
             ("request", self.approval_id),
             ("run", " · ".join(filter(None, (self.episode_id, self.skill)))),
@@ -155,6 +160,7 @@ class ApprovalView(NamedTuple):
             "gate": self.gate,
             "reason": self.reason,
             "roles": list(self.roles),
+            "signed": self.signed,
             "allow_self": self.allow_self,
             "proposed_by": self.proposed_by,
             "requested_at": self.requested_at,
@@ -208,6 +214,7 @@ def _view(
         arguments=_arguments(given, frozenset(request.decides_on or ())),
         input=given,
         again=again,
+        signed=bool(request.signed),
     )
 
 

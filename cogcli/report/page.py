@@ -16,7 +16,7 @@ from cogcli.declarations.governance_events import Approval
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedPolicy, RunPins
 from cogcli.declarations.value_types import Json
-from cogcli.episode.history import History
+from cogcli.episode.history import History, describe_system_user
 from cogcli.episode.layout import Finding
 from cogcli.episode.manifest import NamedFile
 from cogcli.episode.run_history import RunHistory
@@ -284,6 +284,8 @@ def _reply_pairs(reply: Approval | None) -> dict[str, str | None]:
     origin = reply.taken_from
     return {
         "by": f"{reply.by or ''}{role}".strip(),
+        "system user": " ".join(describe_system_user(reply)).removeprefix("as "),
+        "signed with": reply.signature.key if reply.signature else "unsigned",
         "saying": reply.reason,
         "taken over from": f"{reply.approval_id} of {origin.episode_id}" if origin else None,
     }

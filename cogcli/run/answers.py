@@ -4,19 +4,22 @@ who may give them, and their events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from cogcli.base.errors import UsageError
+from cogcli.base.errors import PolicyApprovalError, UsageError
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.system import current_user
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.governance_events import (
+    AnswerSignature,
     ApprovalGranted,
     ApprovalRejected,
     ApprovalRequested,
 )
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.journal import Journal
-from cogcli.run.approver import find_os_user, is_of_gate, parse_approver, require_approver
+from cogcli.policy.approvals import AnswerSignatures, AnswerStatement, SignedAnswer
+from cogcli.run.approver import is_of_gate, parse_approver, require_approver
 from cogcli.run.log_index import LogIndex
 
 
@@ -28,10 +31,12 @@ class RequestAnswer(NamedTuple):
 
 
 class Approver(NamedTuple):
-    """The person who answers, and why. `by` is `NAME` or `NAME:ROLE`."""
+    """The person who answers, and why. `by` is `NAME` or `NAME:ROLE`: what they say of themselves."""
 
     by: str
     reason: str = ""
+    signatures: Mapping[str, AnswerSignature] = {}
+    """Their signatures, by the ids of the requests."""
 
 
 def match_answers(
@@ -75,15 +80,59 @@ def request_names(asked: Event) -> set[str]:
     return {name for name in (request.approval_id, request.capability, request.gate) if name}
 
 
-def require_approvers(started: Event, answers: Iterable[RequestAnswer], by: str) -> None:
-    """Raise the error of the first answer that the user is not allowed to give (`run/approver.py`)."""
-    start = start_of(started)
+def require_approvers(
+    started: Event,
+    answers: Iterable[RequestAnswer],
+    approver: Approver,
+    signatures: AnswerSignatures,
+    now: str,
+) -> None:
+    """Raise the error of the first answer that the user is not allowed to give (`run/approver.py`), or whose signature
+    does not count or is missing.
+    """
+    by, start = approver.by, start_of(started)
     agent_id = str(start.agent.request.agent.get("agent_id", "")) if start.agent else ""
     for answer in answers:
         request = ApprovalRequested.of(answer.asked.payload)
         require_approver(
             request, granted=answer.granted, by=by, policy=start.policy, agent_id=agent_id
         )
+        refusal = signatures.explain_answer(
+            _signed_answer(request, approver, granted=answer.granted),
+            now,
+            signed=bool(request.signed),
+            roles=request.approver_roles or (),
+        )
+        if refusal:
+            named = request.gate or request.capability
+            raise PolicyApprovalError(
+                "policy.approval",
+                f"the answer of `{by}` to `{named}` does not count: {refusal}",
+                hint="" if approver.signatures else "sign it with your SSH key: --sign FILE",
+            )
+
+
+def state_answer(request: ApprovalRequested, by: str, *, granted: bool) -> AnswerStatement:
+    """Return what a person signs who answers a request. `by` is `NAME` or `NAME:ROLE`."""
+    name, role = parse_approver(request, by)
+    return AnswerStatement(
+        approval_id=request.approval_id,
+        granted=granted,
+        by=name,
+        role=role,
+        action_hash=request.action_hash or "",
+        evidence_hash=request.evidence_hash or "",
+    )
+
+
+def _signed_answer(
+    request: ApprovalRequested, approver: Approver, *, granted: bool
+) -> SignedAnswer | None:
+    """Return the signed answer of a person to a request; None if they did not sign it."""
+    signature = approver.signatures.get(request.approval_id)
+    if signature is None:
+        return None
+    return SignedAnswer(state_answer(request, approver.by, granted=granted), signature.value)
 
 
 def append_answer(
@@ -98,7 +147,7 @@ def draft_answer(answer: RequestAnswer, approver: Approver, *, deferred: bool = 
     asked = answer.asked
     request = ApprovalRequested.of(asked.payload)
     by, role = parse_approver(request, approver.by)
-    of_gate = is_of_gate(request)
+    user, signature = current_user(), approver.signatures.get(request.approval_id)
     kind = ApprovalGranted if answer.granted else ApprovalRejected
     payload = kind(
         approval_id=request.approval_id,
@@ -106,9 +155,12 @@ def draft_answer(answer: RequestAnswer, approver: Approver, *, deferred: bool = 
         step_id=request.step_id,
         action_hash=request.action_hash,
         reason=approver.reason,
-        role=role if of_gate else None,
-        os_user=find_os_user() if of_gate else None,
+        evidence_hash=request.evidence_hash if signature else None,
+        role=role if is_of_gate(request) else None,
+        os_uid=user.uid,
+        os_user=user.name or None,
         by=by,
+        signature=signature,
         deferred=True if deferred else None,
     )
     return draft_of(payload, asked.run_id or "", step_id=asked.step_id or "", speaker=f"human:{by}")

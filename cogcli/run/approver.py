@@ -69,13 +69,3 @@ def _is_requester(name: str, request: ApprovalRequested, policy: RecordedPolicy 
     if normalized == comparable_name(agent):
         return True
     return normalized == comparable_name(user) and not request.allow_self
-
-
-def find_os_user() -> str:
-    """Return the operating system's name for the user of this process, or an empty string."""
-    from getpass import getuser
-
-    try:
-        return getuser()
-    except (OSError, KeyError):
-        return ""

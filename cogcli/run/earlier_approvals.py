@@ -94,7 +94,9 @@ def _earlier_approval(grant: Grant, start: RecordedStart) -> EarlierApproval:
         expires_at=request.expires_at or "",
         by=answer.by or "",
         role=answer.role,
+        os_uid=answer.os_uid,
         os_user=answer.os_user,
+        signed=answer.signature is not None,
         reason=answer.reason or "",
     )
 
@@ -103,10 +105,16 @@ class RedeemableApprovals:
     """The unused approvals that a run may take over, as its first event lists them."""
 
     def __init__(
-        self, runs_dir: str | Path, episode_id: str, approvals: Sequence[EarlierApproval]
+        self,
+        runs_dir: str | Path,
+        episode_id: str,
+        approvals: Sequence[EarlierApproval],
+        *,
+        shared: bool = False,
     ) -> None:
         self._runs_dir = Path(runs_dir)
         self._episode_id = episode_id
+        self._shared = shared
         self._approvals = approvals
         self._refusals: dict[str, str] = {}
         """By step: why its latest approval was not taken over."""
@@ -140,7 +148,7 @@ class RedeemableApprovals:
             expires_at=approval.expires_at,
         )
         try:
-            redeem(self._runs_dir, redemption)
+            redeem(self._runs_dir, redemption, shared=self._shared)
         except FileExistsError:
             return self._explain_spent(approval.approval_id)
         except OSError as error:
@@ -156,6 +164,8 @@ class RedeemableApprovals:
 
 def _explain_difference(approval: EarlierApproval, call: AskedCall, now: str) -> str:
     """Return why an approval does not permit this call. Empty if it does."""
+    if approval.signed:
+        return "is signed for that run alone"
     action = action_hash(
         run_id=approval.run_id,
         capability=call.capability,
@@ -172,13 +182,16 @@ def _explain_difference(approval: EarlierApproval, call: AskedCall, now: str) ->
     return ""
 
 
-def recorded_approvals(started: Event, directory: Path) -> RedeemableApprovals | None:
+def recorded_approvals(
+    started: Event, directory: Path, *, shared: bool = False
+) -> RedeemableApprovals | None:
     """Return the approvals that the run of an episode may take over by its first event. None without any."""
     approvals = start_of(started).approvals
     if not approvals:
         return None
     runs_dir = directory.resolve().parent
-    return RedeemableApprovals(runs_dir, started.episode_id, list(approvals.values()))
+    unused = list(approvals.values())
+    return RedeemableApprovals(runs_dir, started.episode_id, unused, shared=shared)
 
 
 def is_in_runs_dir(directory: Path, runs_dir: str) -> bool:

@@ -168,6 +168,7 @@ def launch(
             options=options,
             listener=listener,
             approvals=approvals,
+            signatures=environment.signatures,
             earlier_approvals=_redeemable(environment, journal, earlier_approvals),
             taken_over=taken_over,
             effects=effects,
@@ -226,7 +227,9 @@ def _redeemable(
         return None
     from cogcli.run.earlier_approvals import RedeemableApprovals  # only a rerun needs it
 
-    return RedeemableApprovals(environment.runs_dir, journal.episode_id, approvals)
+    return RedeemableApprovals(
+        environment.runs_dir, journal.episode_id, approvals, shared=environment.shared
+    )
 
 
 def _create_journal(
@@ -238,7 +241,7 @@ def _create_journal(
     """
     ids = environment.ids
     episode_id = f"ep_{ids.ulid()}"
-    store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
+    store = open_store(environment)
     with _hold_name(store, options, episode_id):
         return store.create(
             episode_id,
@@ -250,13 +253,19 @@ def _create_journal(
         )
 
 
+def open_store(environment: RunEnvironment) -> Store:
+    """Return the store of the runs directory, which writes episodes as this user."""
+    sign, owner = environment.signer(), environment.owner()
+    return Store(environment.runs_dir, sign=sign, owner=owner, shared=environment.shared)
+
+
 def _hold_name(store: Store, options: RunOptions, episode_id: str) -> AbstractContextManager[None]:
     """Return the context in which an episode gets the exclusive name of its run."""
     if not options.exclusive:
         return nullcontext()
     from cogcli.episode.exclusive import hold_name  # most runs hold no name
 
-    return hold_name(store.runs_dir, options.exclusive, episode_id)
+    return hold_name(store.runs_dir, options.exclusive, episode_id, shared=store.shared)
 
 
 def _allow_typed_files(

@@ -29,9 +29,11 @@ from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     EVENT_TYPES,
     CallRetried,
+    RunPaused,
     RunResumed,
     RunStarted,
     RunTerminated,
+    StateProjected,
     StepAnswered,
     StepFinished,
     StepStarted,
@@ -50,7 +52,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import another_tools, unreadable
-from cogcli.policy.approvals import ApprovalAnswer, RequestedAction
+from cogcli.policy.approvals import AnswerStatement, ApprovalAnswer, RequestedAction, SignedAnswer
 from cogcli.run.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 from cogcli.state.reducer import ReusedResult, Write
 
@@ -132,6 +134,8 @@ class LogIndex:
         """The ids of the events without a proof of origin."""
         self.unvouched_steps: set[str | None] = set()
         """Their step paths."""
+        self.is_only_answered = False
+        """Whether they only record answers of people, without continuing the run."""
         self._folded: dict[ScopeKey, Event] = {}
         """The closing events of steps of which the log has no other event here, until they are taken."""
         folded = waypoint.folded if waypoint else ()
@@ -314,6 +318,18 @@ class LogIndex:
         self._answered.append(event)
         if Approval.of(event.payload).capability == "":
             self._escalations[event.step_id] = event.id
+
+    @property
+    def unused_answers(self) -> list[tuple[Event, Event]]:
+        """The requests that were answered without continuing the run since, each with its answer."""
+        return [
+            (request, event)
+            for event in self._answered
+            if Approval.of(event.payload).deferred
+            and not self._is_used(event)
+            and event.id not in self._stale
+            and (request := self._find_request(event)) is not None
+        ]
 
     @property
     def open_requests(self) -> list[Event]:
@@ -574,16 +590,28 @@ def _build_reused_result(
 def answer_from_events(request: Event, answer: Event, *, used: bool = False) -> ApprovalAnswer:
     """Return a person's answer together with the request that it answers."""
     approval = Approval.of(answer.payload)
-    granted = answer.event_type == "approval.granted"
+    asked, granted = _parse_request(request), answer.event_type == "approval.granted"
     return ApprovalAnswer(
-        _parse_request(request),
+        asked,
         granted,
         approval.by or "",
         approval.reason or "",
         answer.timestamp,
         used,
         answer.id,
+        signed=_find_signed(asked, approval, granted=granted),
     )
+
+
+def _find_signed(asked: RequestedAction, answer: Approval, *, granted: bool) -> SignedAnswer | None:
+    """Return what the signature of an answer to this request has to cover, with the signature. None without one."""
+    if answer.signature is None:
+        return None
+    by, role = answer.by or "", answer.role or ""
+    statement = AnswerStatement(
+        asked.approval_id, granted, by, role, asked.action_hash, asked.evidence_hash
+    )
+    return SignedAnswer(statement, answer.signature.value)
 
 
 def _parse_request(request: Event) -> RequestedAction:
@@ -654,18 +682,40 @@ def index_events(
     Events in `foreign` have no proof of origin, so their payloads are checked first. Raise UnusableEnvironment
     `episode.unreadable` for an event that no cogcli log contains.
     """
-    ids, steps = set(), set()
+    ids, steps, is_only_answered = set(), set(), True
     for event in foreign:
         require_known_payload(directory, event)
         ids.add(event.id)
         steps.add(event.step_id)
+        is_only_answered = is_only_answered and _is_of_answer(event)
     try:
         log = LogIndex(events, waypoint)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
         raise unreadable(directory, why, file=EVENTS) from error
     log.unvouched_events, log.unvouched_steps = ids, steps
+    log.is_only_answered = is_only_answered
     return log
+
+
+_OF_ANSWERS: Final = frozenset(
+    (
+        ApprovalGranted.event.name,
+        ApprovalRejected.event.name,
+        RunPaused.event.name,
+        StateProjected.event.name,
+    )
+)
+
+
+def _is_of_answer(event: Event) -> bool:
+    """Return whether an event records an answer of a person, or begins or ends such a record of a waiting run."""
+    if event.event_type in _OF_ANSWERS:
+        return True
+    if event.event_type != RunResumed.event.name:
+        return False
+    resumed = RunResumed.of(event.payload)
+    return resumed == RunResumed(reason="answered", checkpoint=resumed.checkpoint)
 
 
 def require_known_payload(directory: Path, event: Event) -> None:

@@ -19,6 +19,7 @@ from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
+from cogcli.policy.approvals import UNCHECKED, AnswerSignatures
 from cogcli.run.file_inputs import FindScope, pin_inputs
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
@@ -385,6 +386,8 @@ class RunEnvironment(NamedTuple):
     """Called when a log is written. Returns the key that marks its episode as one of this user
     (docs/reference/episode.md#checkpoint)."""
     use_env_proxy: bool = False
+    shared: bool = False
+    """Whether the group of the runs directory may read and continue the episodes."""
     store_dir: str = ""
     """The folder in which functions keep data beyond a run. Empty if there is none."""
     limits: Callable[[], LimitLedger] | None = None
@@ -403,6 +406,8 @@ class RunEnvironment(NamedTuple):
     """Circuit breakers. None for those that all runs of this process share."""
     agent_of: AgentOf | None = None
     """Returns an agent's run from its log. None if this program can run no agent."""
+    signatures: AnswerSignatures = UNCHECKED
+    """How signatures of people's answers are judged."""
     intercept: Intercept | None = None
     """Answers attempts instead of the live call (tests of skills). None for live calls."""
     export: Callable[[Path], str] | None = None

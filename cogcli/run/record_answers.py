@@ -6,6 +6,8 @@
 2. The answers of all runs are on disk before the first run is put back to waiting. The space for them is freed before:
    a full disk does not come between two answers.
 3. Nothing is called, and no spec, service or secret is read.
+4. In the episode of another user the checkpoint stays theirs. It does not cover the answers of this user: only a
+   signature vouches for them.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunPaused, RunResumed
 from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.episode.checkpoint import has_only_foreign_records
 from cogcli.episode.journal import Journal, has_standing_permissions
-from cogcli.episode.refusals import altered_error
+from cogcli.episode.refusals import altered_error, open_episode
 from cogcli.episode.seal import persist_pending
 from cogcli.episode.store import Store
 from cogcli.run.answers import Approver, RequestAnswer, append_answer, require_approvers
@@ -82,7 +85,7 @@ def record_answers(
             runs.append(_checked(journal, log, requests[directory], granted=granted))
         now = environment.clock.now()
         for run in runs:
-            require_approvers(run.started, run.answers, approver.by)
+            require_approvers(run.started, run.answers, approver, environment.signatures, now)
             if granted:
                 _require_in_time(run.answers, now)
         for run in runs:
@@ -97,7 +100,11 @@ def _lock(
     environment: RunEnvironment, directory: Path, opened: ExitStack
 ) -> tuple[Journal, LogIndex]:
     """Return the journal of a waiting run, which `opened` closes, and the index of its log."""
-    store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
+    sign, owner = environment.signer(), environment.owner()
+    with open_episode(directory) as folder:
+        if has_only_foreign_records(folder, owner, sign):
+            sign = owner = None  # what the other user vouches for stays vouched for
+    store = Store(environment.runs_dir, sign=sign, owner=owner, shared=environment.shared)
     journal, events, _, _ = store.reopen(
         directory, clock=environment.clock, ids=environment.ids, redactor=Redactor()
     )

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,12 +17,12 @@ from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunPaused, RunResumed, RunStarted, RunTerminated
+from cogcli.declarations.governance_events import AnswerSignature
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.exclusive import hold_name
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.seal import persist_pending
-from cogcli.episode.store import Store
 from cogcli.policy.approvals import Approvals
 from cogcli.run.answers import Approver, append_answer, match_answers, require_approvers
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
@@ -39,6 +39,7 @@ from cogcli.run.launch import (
     build_live_runner,
     find_recorded_agent,
     open_ledger,
+    open_store,
     rebuild_policy,
     run_engine,
 )
@@ -87,6 +88,8 @@ class ResumeRequest(NamedTuple):
     reject: tuple[str, ...] = ()
     by: str = ""
     reason: str = ""
+    signatures: Mapping[str, AnswerSignature] = {}
+    """The approver's signatures, by the ids of the requests."""
     in_doubt: tuple[DoubtAnswer, ...] = ()
     allow_changed_specs: bool = False
     abort: bool = False
@@ -134,7 +137,7 @@ def _continue_run(
 ) -> RunResult:
     """Continue a run as `resume` does, and release its log."""
     redactor = Redactor()
-    store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
+    store = open_store(environment)
     # Rounds that are done stay left out only if they follow from the specs that the run continues with.
     by_waypoint = not request.allow_changed_specs
     journal, events, _, from_waypoint = store.reopen(
@@ -164,7 +167,8 @@ def _continue_run(
                 refusals.append(error)
         if not request.abort:
             exclusive = options_from_log(log.started.payload).exclusive
-            with hold_name(directory.resolve().parent, exclusive, log.started.episode_id):
+            runs_dir, id = directory.resolve().parent, log.started.episode_id
+            with hold_name(runs_dir, exclusive, id, shared=environment.shared):
                 pass  # the log is locked: the name is held from here on
         if has_standing_permissions(log.started.payload):
             journal.announce_each()
@@ -231,7 +235,9 @@ class _Resumption(NamedTuple):
             self._require_time()
         catalog, selection, selected, changed = self._load_specs()
         answers = match_answers(log, request.approve, request.reject)
-        require_approvers(self.started, answers, request.by)
+        approver = Approver(request.by, request.reason, request.signatures)
+        now = environment.clock.now()
+        require_approvers(self.started, answers, approver, environment.signatures, now)
         resolutions = resolutions_from(
             log,
             request.in_doubt,
@@ -249,7 +255,6 @@ class _Resumption(NamedTuple):
         with self._open_agent(agent):
             self._append_resumption(changed, answered=bool(answers))
             try:
-                approver = Approver(request.by, request.reason)
                 for each in answers:
                     log.note_answer(append_answer(journal, each, approver))
                 repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
@@ -371,6 +376,7 @@ class _Resumption(NamedTuple):
             ids=environment.ids,
             listener=NewEventListener(listener, log.last.seq or 0 if log.last else 0),
             approvals=Approvals(log.approvals),
+            signatures=environment.signatures,
             earlier_approvals=self._earlier_approvals(),
             doubts=None if request.abort else doubts,
             snapshots=None if self._is_closed else self._live_files(catalog, agent),
@@ -390,7 +396,7 @@ class _Resumption(NamedTuple):
         """Return the approvals that this rerun may still take over. None if it is closed, or if specs have changed."""
         if self._is_closed or self.request.allow_changed_specs or self.log.changed:
             return None
-        return recorded_approvals(self.started, self.directory)
+        return recorded_approvals(self.started, self.directory, shared=self.environment.shared)
 
     def _live_files(self, catalog: Catalog, agent: AgentRun | None) -> SnapshotWriter:
         """Return what writes the files of the run while it is alive."""

@@ -40,6 +40,9 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     "few runs hold a name, and only a rerun takes approvals over": {
         "run/launch.py": 2,
     },
+    "most answers are not signed": {
+        "app/run_skill.py": 1,
+    },
     "archives, which most runs directories do not have": {
         "episode/archive/access.py": 1, "episode/refusals.py": 1,
     },
@@ -82,5 +85,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 174
+MOST: Final = 175
 """All of them together; it falls, but for those of `sdk.py`, which is made of them."""

@@ -61,6 +61,7 @@ GUIDES_ELSEWHERE = (
     "cli/test_gateway.py",
     "cli/test_gate.py",
     "cli/test_hooks.py",
+    "hostile/test_second_user.py",
     "cli/test_api_async.py",
 )
 """Tests of guides that need more than a directory."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
@@ -38,10 +39,13 @@ class Escalation(NamedTuple):
             run_id=run_id, capability="", binding="", step_id=self.step_id, values=values
         )
         evidence = digest_of({"gate": self.gate, "reason": self.reason, "policy": policy})
-        answer = engine.approvals.use(self.step_id, action, evidence, engine.clock.now())
+        gate = pack.policy.gate(self.gate) or PackGate()
+        asks = partial(
+            engine.signatures.explain_answer, signed=gate.signed, roles=gate.approver_roles
+        )
+        answer = engine.approvals.use(self.step_id, action, evidence, engine.clock.now(), asks)
         if answer is not None and not isinstance(answer, PolicyApprovalError):
             return answer if isinstance(answer, RuntimeErrorBase) else None
-        gate = pack.policy.gate(self.gate) or PackGate()
         expires_at = datetime.fromisoformat(engine.clock.now()) + timedelta(seconds=gate.ttl_s)
         payload = ApprovalRequested(
             approval_id=f"ap_{engine.ids.ulid()}",
@@ -58,6 +62,8 @@ class Escalation(NamedTuple):
             proposed_by=root.run.state.skill_id,
             approver_roles=list(gate.approver_roles),
             allow_self=gate.allow_self,
+            signed=engine.signatures.are_needed(signed=gate.signed, roles=gate.approver_roles)
+            or None,
             say=self.say or None,
         )
         event = root.run.emit(draft_of(payload, run_id, step_id=self.step_id), durable=True)

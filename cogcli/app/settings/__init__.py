@@ -7,6 +7,7 @@ import os
 from copy import copy
 
 from cogcli.app.settings.config import (
+    EPISODES_MODE,
     KEYS,
     PROJECT_FILE,
     ROOTS,
@@ -323,6 +324,12 @@ class Settings:
         Raise UnusableEnvironment `project.link`."""
         path, origin = self.runs_dir_with_origin()
         return self.inside(path) if origin == "project" else os.path.realpath(path)
+
+    @property
+    def shares_episodes(self) -> bool:
+        """Whether the group of the runs directory may use the episodes that are written. Raise the errors of
+        `value`."""
+        return bool(self.value(EPISODES_MODE) == "group")
 
     @property
     def store_dir(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from cogcli.app.settings.model_adapters import MODELS, TEMPLATE
 from cogcli.app.settings.setting_types import (
+    ApproverTables,
     CommandWords,
     Line,
     PathList,
@@ -39,6 +40,10 @@ PROJECT_FILE = "cogcli.toml"
 PINS = "packs"
 ROOTS = "roots"
 HOOK_TIMEOUT = "hooks.timeout_s"
+APPROVERS = "approvers"
+EPISODES_MODE = "episodes.mode"
+EPISODE_MODES = ("private", "group")
+"""Who may use the episodes that are written: this user, or the group of the runs directory, too."""
 _LIMIT = 256 * 1024
 _MAX_PROBLEMS = 20
 """The most problems of a file before reading stops: each costs a search for its line."""
@@ -113,6 +118,8 @@ KEYS: dict[str, ConfigKey] = {
     **{f"hooks.{name}": ConfigKey(CommandWords(), ()) for name in HOOKS},
     HOOK_TIMEOUT: ConfigKey(PositiveNumber(300), 10.0),
     PINS: ConfigKey(PinTables(), {}),
+    APPROVERS: ConfigKey(ApproverTables(), {}),
+    EPISODES_MODE: ConfigKey(EnumOption(*EPISODE_MODES), EPISODE_MODES[0]),
 }
 """All settings by name; a name with a dot is in a table. A project's tables count only once it is
 trusted."""
@@ -261,6 +268,11 @@ def _explain_project_refusal(name: str, value: object) -> tuple[str, str] | None
     if name == "export.otlp":
         hint = "set COGCLI_OTLP_ENDPOINT, or write it to your own configuration"
         return "cannot have traces sent anywhere", hint
+    if name == EPISODES_MODE:
+        hint = f"set {variable(name)}={value}, or write it to your own configuration"
+        return "cannot say who may use your episodes", hint
+    if name == APPROVERS:
+        return "cannot say whose signatures count", "write it to your own configuration"
     return None
 
 

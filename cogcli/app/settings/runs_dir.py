@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings import Settings
+from cogcli.app.settings.config import EPISODES_MODE
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.system_text import variable
 
@@ -26,8 +28,11 @@ def shared_warning(settings: Settings) -> UnusableEnvironment | None:
     if not hasattr(os, "geteuid"):  # on Windows a mode does not show permissions
         return None
     user = os.geteuid()
-    if found.st_uid not in (user, 0):
+    with_group = settings.with_origin(EPISODES_MODE)[0] == "group"
+    if found.st_uid not in (user, 0) and not (with_group and found.st_mode & stat.S_IWGRP):
         why, cure = "belongs to another user", "name one of your own: --runs-dir DIR"
+    elif with_group and not found.st_mode & stat.S_IWOTH:
+        return None
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
         why, cure = f"can be written to by {who}", f"chmod go-w {quote(str(path))}"
@@ -35,6 +40,17 @@ def shared_warning(settings: Settings) -> UnusableEnvironment | None:
         return None
     message = f"the runs directory `{settings.display_path(path)}` {why}: episodes in it may be altered; {cure}"
     return UnusableEnvironment("env.runs-shared", message, hint=cure)
+
+
+def is_shared(runs_dir: Path) -> bool:
+    """Whether other users may write to the runs directory, so that it may have episodes of theirs."""
+    try:
+        found = os.stat(runs_dir)
+    except OSError:
+        return False
+    if not hasattr(os, "geteuid"):
+        return False
+    return found.st_uid != os.geteuid() or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 SIGNING_KEY: Final = "COGCLI_SIGNING_KEY"

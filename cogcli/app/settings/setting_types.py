@@ -15,7 +15,9 @@ MAX_DIRECTORIES: Final = 256
 them."""
 
 MAX_WORDS: Final = 64
-"""The most words of a command."""
+"""The most words of a command, and the most roles or keys of a person."""
+MAX_PEOPLE: Final = 1000
+_OF_APPROVERS: Final = ("roles", "keys", "revoked")
 
 
 class PathList(TextList):
@@ -116,6 +118,32 @@ class RootTables(OptionType):
         }
 
 
+class ApproverTables(OptionType):
+    """Tables by person: roles, and keys with which they sign answers."""
+
+    expected = (
+        f"tables of at most {MAX_PEOPLE} people with lists of texts: `roles`, `keys` and `revoked`"
+    )
+    in_environment = False
+
+    def accepts(self, value: object) -> bool:
+        if not isinstance(value, dict) or len(value) > MAX_PEOPLE:
+            return False
+        return all(map(_is_approver_table, value.values()))
+
+    def parse(self, text: str) -> None:
+        """Return None, because a variable of the environment cannot contain a table."""
+
+    def json_schema(self) -> Json:
+        words = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_WORDS}
+        table = {
+            "type": "object",
+            "properties": dict.fromkeys(_OF_APPROVERS, words),
+            "additionalProperties": False,
+        }
+        return {"type": "object", "additionalProperties": table, "maxProperties": MAX_PEOPLE}
+
+
 class PinTables(OptionType):
     """The tables of pinned packs: `pins`, and a table per environment in `env`
     (docs/reference/pack.md#pins)."""
@@ -155,6 +183,14 @@ def _is_path(value: object) -> bool:
 
 def _is_root_table(table: object) -> bool:
     return _has_only_keys(table, {"contracts"}) and table.get("contracts", "strict") in CONTRACTS
+
+
+def _is_approver_table(table: object) -> bool:
+    return _has_only_keys(table, set(_OF_APPROVERS)) and all(map(_is_line_list, table.values()))
+
+
+def _is_line_list(value: object) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_WORDS and all(map(is_line, value))
 
 
 def _has_only_keys(table: object, keys: set[str]) -> TypeGuard[Json]:

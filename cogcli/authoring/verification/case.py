@@ -21,7 +21,7 @@ from cogcli.declarations.events import CallRetried
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
-from cogcli.policy.approvals import Approvals
+from cogcli.policy.approvals import OF_A_TEST, Approvals
 from cogcli.protocols.exchange_checks import Check
 from cogcli.run.launch import launch
 from cogcli.run.prepare import Intercept, PreparedRun, RunEnvironment
@@ -242,7 +242,7 @@ class _Observer:
 
 def _run(case: Case, target: CaseTarget) -> Outcome:
     observer, history = _Observer(case.answers.intercept), History()
-    environment = target.environment._replace(intercept=observer)
+    environment = target.environment._replace(intercept=observer, signatures=OF_A_TEST)
     events: list[Event] = []
 
     def listen(event: Event) -> None:

@@ -12,7 +12,9 @@ from typing import Annotated, Final
 
 from cogcli.app import approvals
 from cogcli.app.approvals import WaitingRequest
+from cogcli.app.signed_answers import sign_requests
 from cogcli.base.errors import OK
+from cogcli.base.system import current_user
 from cogcli.cli.approval_screen import write_request
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, note_none, show
@@ -33,6 +35,9 @@ class AnswerFlags(Flags):
     by: str | None = text(
         "--by", "NAME[:ROLE]", "the name of the approver", SAFETY, default="OS user"
     )
+    sign: str | None = text(
+        "--sign", "FILE", "sign the answer with this SSH key", SAFETY, completes="files"
+    )
     reason: str | None = text("--reason", "TEXT", "the reason", SAFETY)
     resume: bool = switch("--resume", help="then continue the runs", panel=SAFETY)
 
@@ -49,9 +54,14 @@ def ls(
     context: CommandContext,
     *,
     role: Annotated[str | None, text("--role", "ROLE", "only what this role may answer")] = None,
+    answered: Annotated[
+        bool, switch("--answered", help="instead: what was answered and waits for `resume`")
+    ] = False,
     flags: ListFlags,
 ) -> int:
     """List the open requests of all waiting runs, newest first."""
+    if answered:
+        return _list_answers(context, role, flags)
     found = approvals.list_requests(context.settings, context.warn, context.again)
     kept = [
         each for each in found if role is None or role in each.view.roles or not each.view.roles
@@ -62,6 +72,31 @@ def ls(
     if not context.json:
         show(context, _columns(context), [_row(each) for each in kept], flags, whole=True)
     return OK
+
+
+def _list_answers(context: CommandContext, role: str | None, flags: ListFlags) -> int:
+    """List the answers whose runs have not continued: who gave them, and how that is known."""
+    found = approvals.list_answers(context.settings, context.warn)
+    kept = [each.to_payload() for each in found if role is None or each.answer.role == role]
+    context.own["approvals"] = kept
+    if not kept:
+        note_none(context, "answer", [("--role", role)], lambda: len(found))
+    if not context.json:
+        rows = [{**each, "signed_with": each["signed_with"] or "unsigned"} for each in kept]
+        show(context, _ANSWER_COLUMNS, rows, flags, whole=True)
+    return OK
+
+
+_ANSWER_COLUMNS: Final = (
+    Column("approval_id", title="request"),
+    Column("action"),
+    Column("answer"),
+    Column("answered_by", title="by"),
+    Column("role"),
+    Column("os_user", title="as"),
+    Column("signed_with", title="signed"),
+    Column("episode_id", title="episode", shown=short_episode),
+)
 
 
 def _row(request: WaitingRequest) -> Json:
@@ -146,11 +181,28 @@ def _answer(
 ) -> int:
     """Record one answer to all named requests, then continue their runs with `--resume`."""
     found = approvals.find_requests(context.settings, names, context.warn, context.again)
-    approver = Approver(flags.by or context.user, flags.reason or "")
+    by = flags.by or context.user
+    signatures = {}
+    if flags.sign is not None:
+        events = [each.event for each in found]
+        signatures = sign_requests(context.settings, events, by, flags.sign, granted=granted)
+    approver = Approver(by, flags.reason or "", signatures)
     with _uninterrupted():
         runs = approvals.record(context.settings, found, approver, granted=granted)
     word = "granted" if granted else "rejected"
-    context.own["approvals"] = [{**each.view.to_payload(), "answer": word} for each in found]
+    context.own["approvals"] = [
+        {
+            **each.view.to_payload(),
+            "answer": word,
+            "answered_by": by,
+            "os_uid": current_user().uid,
+            "os_user": current_user().name,
+            "signed_with": signed.key
+            if (signed := signatures.get(each.view.approval_id))
+            else None,
+        }
+        for each in found
+    ]
     if not flags.resume:
         for each in found:
             context.answer(f"{word} {each.view.approval_id} {each.view.action}\n")

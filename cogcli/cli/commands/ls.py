@@ -8,10 +8,12 @@ from cogcli.app.episodes import (
     OUTCOMES,
     archive_faults,
     error_of_unstarted,
+    find_unreadable,
     list_episodes,
     parse_age,
     row_to_payload,
     store_of,
+    unreadable_warning,
 )
 from cogcli.app.wings import WingFunction
 from cogcli.base.errors import OK, CogcliError, UsageError
@@ -75,6 +77,10 @@ def ls(
     now = context.settings.clock.now()
     rows = [row_to_payload(row, context.settings.display_path, now) for row in found]
     context.own["episodes"] = rows
+    unreadable = find_unreadable(context.settings)
+    context.own["unreadable"] = unreadable.total()
+    if unreadable:
+        context.warn(unreadable_warning(unreadable))
     waiting: list[ApprovalView] = []
     if outcome == "pending":
         waiting = _waiting_requests(context, found)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -14,6 +14,7 @@ from cogcli.app import episodes
 from cogcli.app.live_answers import is_live_session, leave_decisions
 from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
+from cogcli.app.signed_answers import sign_answers
 from cogcli.app.wings import WingFunction, is_batch_word
 from cogcli.base.errors import OK, CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.terminal_text import visible
@@ -34,6 +35,7 @@ from cogcli.cli.options import (
     text,
     wrong_flag,
 )
+from cogcli.declarations.governance_events import AnswerSignature
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import EpisodeFilter, read_row
@@ -63,6 +65,9 @@ class ResumeFlags(Flags):
     )
     by: str | None = text(
         "--by", "NAME[:ROLE]", "the name of the approver", SAFETY, default="OS user"
+    )
+    sign: str | None = text(
+        "--sign", "FILE", "sign the answer with this SSH key", SAFETY, completes="files"
     )
     reason: str | None = text("--reason", "TEXT", "the reason", SAFETY)
     in_doubt: list[str] = text("--in-doubt", "[STEP=]WORD", _IN_DOUBT, SAFETY, completes=CHOICES)
@@ -121,10 +126,12 @@ def resume(
         raise wrong_flag("`--shard` is for a batch", "cogcli resume ba_... --shard 1/4")
     directory = episodes.find(context.settings, episode)
     context.warn_of_shared_runs()
+    by = flags.by or context.user
     request = ResumeRequest(
         approve=tuple(flags.approve),
         reject=tuple(flags.reject),
-        by=flags.by or context.user,
+        by=by,
+        signatures=_sign(context, directory, flags, by),
         reason=flags.reason or "",
         in_doubt=_doubt_answers(context, flags.in_doubt, flags.output),
         allow_changed_specs=flags.allow_changed_specs,
@@ -162,6 +169,15 @@ def _decide_live(context: CommandContext, directory: Path, request: ResumeReques
     steps = leave_decisions(context.settings, directory, request.in_doubt, approver)
     context.answer([[(visible(f"decided {step}: the session goes on"), "")] for step in steps])
     return OK
+
+
+def _sign(
+    context: CommandContext, directory: Path, flags: ResumeFlags, by: str
+) -> Mapping[str, AnswerSignature]:
+    """Return the signatures of the answers with the key of `--sign`, by request."""
+    if flags.sign is None:
+        return {}
+    return sign_answers(context.settings, directory, flags.approve, flags.reject, by, flags.sign)
 
 
 def _add_rerun_command(context: CommandContext, directory: Path, error: UsageError) -> None:

@@ -6,7 +6,8 @@
    they are read every time.
 3. `whole` names the state of the runs directory at which every episode in it had its row, and the number of episodes.
 4. No second file appears next to it, since the runs directory would look changed.
-5. Each row carries a MAC with the user's key, so that no other user can make a valid row.
+5. Each row carries a MAC with the user's key, so that no other user can make a valid row. The index of another user
+   is neither used nor removed.
 """
 
 from __future__ import annotations
@@ -92,9 +93,10 @@ class IndexedRow(NamedTuple):
 class Index:
     """The index of one runs directory. One instance belongs to one thread; close it."""
 
-    def __init__(self, runs_dir: Path, owner: bytes | None = None) -> None:
-        """Prepare the index of a runs directory. `owner` is the user's key."""
+    def __init__(self, runs_dir: Path, owner: bytes | None = None, *, shared: bool = False) -> None:
+        """Prepare the index of a runs directory. `owner` is the user's key. `shared`: its group may see the index."""
         self._runs_dir = runs_dir
+        self._mode = 0o660 if shared else 0o600
         self._owner = owner or b""
         self._database: sqlite3.Connection | None = None
         self._kept: dict[str, tuple[object, ...]] = {}
@@ -102,7 +104,7 @@ class Index:
     def open(self) -> bool:
         """Return whether the index exists and can be read."""
         # Both must be regular files: a link would lead out of the runs directory.
-        if _is_file(self._runs_dir / FILE) and _is_file(self._runs_dir / _JOURNAL) is not False:
+        if _is_own_file(self._runs_dir / FILE) and _is_file(self._runs_dir / _JOURNAL) is not False:
             self._connect()
         if self._database is None:
             return False
@@ -131,7 +133,12 @@ class Index:
         """Create an empty index. Return whether that succeeded."""
         path = self._runs_dir / FILE
         with contextlib.suppress(OSError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                if self._mode != 0o600:
+                    os.fchmod(handle, self._mode)
+            finally:
+                os.close(handle)
             self._connect()
         with contextlib.suppress(IndexUnavailable):
             for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_SCHEMA, "COMMIT"):
@@ -263,6 +270,17 @@ class Index:
         if database is not None:
             with contextlib.suppress(Exception):
                 database.close()
+
+
+def _is_own_file(path: Path) -> bool:
+    """Return whether this is a regular file of this user."""
+    if not hasattr(os, "geteuid"):
+        return bool(_is_file(path))
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _is_file(path: Path) -> bool | None:

@@ -61,9 +61,12 @@ def list_rows(
     owner: bytes | None = None,
     *,
     worth: int = WORTH,
+    shared: bool = False,
 ) -> Iterator[EpisodeRow]:
-    """Yield the rows that pass the filter. `names` lists the episodes, newest first; `owner` is the user's key."""
-    with closing(_EpisodeScan(runs_dir, wanted or EpisodeFilter(), names, owner)) as scan:
+    """Yield the rows that pass the filter. `names` lists the episodes, newest first; `owner` is the user's key, and
+    `shared` as in Store."""
+    index = Index(runs_dir, owner, shared=shared)
+    with closing(_EpisodeScan(runs_dir, wanted or EpisodeFilter(), names, owner, index)) as scan:
         yield from scan.rows(worth)
 
 
@@ -94,12 +97,13 @@ class _EpisodeScan:
         wanted: EpisodeFilter,
         names: Callable[[], list[str]],
         owner: bytes | None,
+        index: Index,
     ) -> None:
         self._runs_dir = runs_dir
         self._wanted = wanted
         self._names = names
         self._owner = owner
-        self._index = Index(runs_dir, owner)
+        self._index = index
         self._archives = open_archives(runs_dir)
         self._hashed = 0
         """Bytes of logs that were read because no row was valid."""

@@ -101,6 +101,8 @@ def _find_all(folder: Folder, trusted: TrustAnchors) -> Iterator[Finding]:
     else:
         yield from DocumentCheck(folder, inventory.files, log).check()
     yield from vouching.findings(log, foreign=foreign)
+    if trusted.judge_answer is not None and not foreign:
+        yield from log.answers.findings(trusted.judge_answer)
     if trusted.head is not None:
         yield _head_finding(trusted.head, log.head_at, lines.count, lines.head)
 

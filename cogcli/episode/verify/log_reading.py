@@ -34,6 +34,7 @@ from cogcli.episode.projection import (
     snapshot_outcomes,
     state_text,
 )
+from cogcli.episode.verify.answers import SignedAnswers
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.verify.ordering import OrderingCheck
 from cogcli.episode.waypoint import WaypointFold
@@ -143,6 +144,7 @@ class LogReading:
         self._content = sha256()
         self.size = 0
         self.states: list[ProjectedState] = []
+        self.answers = SignedAnswers()
         """The documents at the last two projections, the last one first."""
         self.readable = True
         """Whether it was read to its end. If not, no document can be derived from it."""
@@ -212,6 +214,9 @@ class LogReading:
             read_record(SharedAct, event.payload) if event.phase == "act" else None
             for event in events
         ]
+        for (number, _, _), event in zip(batch, events, strict=True):
+            if event.phase == "governance":
+                self.answers.take(number, event)
         numbered = [*zip((number for number, _, _ in batch), events, acts, strict=True)]
         if self.lines.chained:
             for number, event, act in numbered:

@@ -11,7 +11,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRequested
-from cogcli.policy.approvals import ApprovalAnswer, RequestedAction, action_hash
+from cogcli.policy.approvals import ApprovalAnswer, RequestedAction, SignedAnswer, action_hash
 from cogcli.run.engine.ports import AskedCall
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import AwaitWake, Effects
@@ -44,14 +44,31 @@ class ApprovalRequest(NamedTuple):
         """
         engine = self.record.run.engine
         now = engine.clock.now()
-        answer = engine.approvals.use(self.record.path, *self._hashes(), now)
-        if answer is None:
+        answer = engine.approvals.use(
+            self.record.path, *self._hashes(), now, self._explain_signature
+        )
+        if answer is None and not self._is_signed_only:
             answer = self._take_over(now)
         if isinstance(answer, PolicyApprovalError):
             self.ask(answer)
         if isinstance(answer, RuntimeErrorBase):
             raise answer
         return answer
+
+    @property
+    def _roles(self) -> tuple[str, ...]:
+        return self.gate.approver_roles if self.gate else ()
+
+    @property
+    def _is_signed_only(self) -> bool:
+        """Whether only a signed answer counts."""
+        signatures = self.record.run.engine.signatures
+        return signatures.are_needed(signed=bool(self.gate and self.gate.signed), roles=self._roles)
+
+    def _explain_signature(self, signed: SignedAnswer | None, at: str) -> str:
+        """Return why an approval does not count because of its signature. Empty if that is no reason."""
+        signatures, needed = self.record.run.engine.signatures, bool(self.gate and self.gate.signed)
+        return signatures.explain_answer(signed, at, signed=needed, roles=self._roles)
 
     def _take_over(self, now: str) -> ApprovalAnswer | None:
         """Take over and record an unused approval of the earlier run. Return None if there is none for this call."""
@@ -80,6 +97,7 @@ class ApprovalRequest(NamedTuple):
             expires_at=earlier.expires_at,
             reason=earlier.reason,
             role=earlier.role,
+            os_uid=earlier.os_uid,
             os_user=earlier.os_user,
             by=earlier.by,
             taken_from=earlier.origin,
@@ -161,6 +179,7 @@ class ApprovalRequest(NamedTuple):
             "proposed_by": self.record.run.state.skill_id,
             "approver_roles": roles,
             "allow_self": self.gate.allow_self,
+            "signed": True if self._is_signed_only else None,
             "rule": self.evidence["rule"] or None,
             "decides_on": _read_arguments(self.evidence["reads"]),
         }

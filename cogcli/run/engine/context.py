@@ -19,7 +19,7 @@ from cogcli.declarations.envelope import Draft, Event, draft_of, from_json
 from cogcli.declarations.events import CallPage, ServiceStarted, ServiceStopped, row_of
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
-from cogcli.policy.approvals import Approvals, RequestedAction
+from cogcli.policy.approvals import UNCHECKED, AnswerSignatures, Approvals, RequestedAction
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.run.engine.ports import (
@@ -105,6 +105,7 @@ class Engine:
         snapshots: SnapshotWriter | None = None,
         lines: LineSink | None = None,
         limits: LimitAccount | None = None,
+        signatures: AnswerSignatures = UNCHECKED,
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()
@@ -121,6 +122,8 @@ class Engine:
         if policy is not None and policy.observe is not None:
             self.observe(policy.observe)
         self.approvals = approvals or Approvals()
+        self.signatures = signatures
+        """How signatures of answers are judged."""
         self.earlier_approvals = earlier_approvals
         """On rerun: the unused approvals of the source run. None for a replay, whose log has those that were taken
         over."""

@@ -105,7 +105,9 @@ def test_a_policy_that_comes_in_is_told_member_by_member() -> None:
             "mode": "enforce", "applies_to": {"capabilities": ["payments.refund"], "intents": []},
             "if": limit["if"], "verdict": "allow_with_gate", **gated,
         },
-        "gate GATE_FINANCE_APPROVAL": {"approver_roles": ["finance"], "ttl_s": 86_400, "allow_self": False},
+        "gate GATE_FINANCE_APPROVAL": {
+            "approver_roles": ["finance"], "ttl_s": 86_400, "allow_self": False, "signed": False,
+        },
         "guardrail must_refuse.card": {
             "id": "card", "pattern": "[0-9]{13,19}", "phrases": [], "reason": "No card numbers.", **operator,
         },
