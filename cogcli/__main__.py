@@ -67,6 +67,11 @@ def main() -> int:
         from cogcli.base.search_path import drop_relative_entries
 
         drop_relative_entries()
+    if argv[:2] == ["gateway", "hook"] and "--help" not in argv and "-h" not in argv:
+        # A host starts this for each call of a tool: the command line would take ten times as long.
+        from cogcli.gateway.hook_client import run_hook
+
+        return run_hook(argv[2:])
     try:
         from cogcli.cli.main import run
 

@@ -197,6 +197,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gateway:list_tools",
         "list the tools of the servers behind a gateway: offered, asking, withheld",
     ),
+    "gateway hook": (
+        "gateway_hook:hook",
+        "decide about a call that a host makes itself: the command of its hooks",
+    ),
+    "gateway mark": (
+        "gateway_hook:mark",
+        "mark tools of a host as read-only, so that no person is asked",
+    ),
     "gateway accept": (
         "gateway:accept",
         "accept the tools of a server in the lock, and mark read-only ones",

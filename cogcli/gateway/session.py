@@ -16,6 +16,7 @@ from cogcli.app.settings import Settings
 from cogcli.base import threads
 from cogcli.base.errors import CogcliError, OverloadedError
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.session_events import CallRequested, SessionEnding
 from cogcli.declarations.value_types import Json
@@ -56,8 +57,12 @@ class SessionPlan(NamedTuple):
     client: str = ""
     """What the client says that it is."""
     limits: SessionLimits = NO_OTHER_LIMITS
+    continues: str = ""
+    """The episode that the first run continues, of a process that ended."""
     intercept: Intercept | None = None
-    """Makes calls instead of services: those of functions of the caller."""
+    """Makes calls instead of services: those of functions of the caller, or of a host. None for live calls."""
+    listener: Callable[[Event], None] | None = None
+    """Gets each event of the runs, on their coordinators. It must not block."""
 
 
 class _LiveRun(NamedTuple):
@@ -80,7 +85,7 @@ class GatewaySession:
         self._on_bug = on_bug
         self._lock = threading.Lock()
         self._live: _LiveRun | None = None
-        self._last_episode = ""
+        self._last_episode = plan.continues
         self._closed = False
         self._error: CogcliError | None = None
         self._earlier = EarlierRuns(settings, plan.name)
@@ -177,7 +182,9 @@ class GatewaySession:
         try:
             threads.start(self._watch_answers, live, name="answers")
             environment = environment_of(self._settings.copy_for_run())
-            result = launch(environment, prepared, intercept=self._plan.intercept)
+            result = launch(
+                environment, prepared, listener=self._plan.listener, intercept=self._plan.intercept
+            )
         except CogcliError as refused:
             error = refused
         except BaseException as bug:

@@ -14,7 +14,7 @@ MENTIONED = r"Exception\b|except:"
 EDGES = {
     "the top of the command": {"cli/main.py": 2},
     "a server that answers whatever happens": {"app/serving/stdio_transport.py": 1, "app/serving/handlers.py": 1,
-        "gateway/server.py": 1,
+        "gateway/server.py": 1, "gateway/hook_client.py": 1, "gateway/hook_daemon.py": 1,
     },
     "the last resort of the engine": {"run/engine/run.py": 1, "run/engine/nested.py": 1},
     "a thread that hands over what happened in it": {

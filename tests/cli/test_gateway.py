@@ -229,7 +229,7 @@ def test_the_guide_is_followed(project: Any) -> None:
     before, gateway = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     servers = json.loads(before)["mcpServers"] | json.loads(gateway)["mcpServers"]
     project.write(".mcp.json", json.dumps({"mcpServers": servers}))
-    first, later = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    first, later, marks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     commands = [line.partition("#")[0].split() for line in first.splitlines()]
     assert len(commands) == 5
     assert commands[1] == ["touch", "cogcli.toml"]
@@ -249,7 +249,7 @@ def test_the_guide_is_followed(project: Any) -> None:
         assert [re.sub(r"ap_\w+", "ap_01…", line) for line in told[:2]] == shown[1].splitlines()
 
     talk_to_gateway(project, talk, "--hold", "0")
-    for line in later.splitlines():
+    for line in (later + marks).splitlines():
         project.run(*line.partition("#")[0].split()[1:]).assert_ok()
 
 
