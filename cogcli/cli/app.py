@@ -201,6 +201,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gateway_hook:hook",
         "decide about a call that a host makes itself: the command of its hooks",
     ),
+    "gateway config": (
+        "gateway_hook:show_config",
+        "print or write the hooks of a host that let cogcli decide",
+    ),
+    "gateway doctor": (
+        "gateway_hook:check",
+        "check the hooks of a host, and say what lets a call run in spite of them",
+    ),
     "gateway mark": (
         "gateway_hook:mark",
         "mark tools of a host as read-only, so that no person is asked",

@@ -249,8 +249,12 @@ def test_the_guide_is_followed(project: Any) -> None:
         assert [re.sub(r"ap_\w+", "ap_01…", line) for line in told[:2]] == shown[1].splitlines()
 
     talk_to_gateway(project, talk, "--hold", "0")
-    for line in (later + marks).splitlines():
+    for line in later.splitlines():
         project.run(*line.partition("#")[0].split()[1:]).assert_ok()
+    *hooks, doctor = [line.partition("#")[0].split()[1:] for line in marks.splitlines()]
+    for words in hooks:
+        project.run(*words).assert_ok()
+    project.installed(*doctor).assert_exit(1)  # no Claude Code is installed here
 
 
 def test_a_wrong_request_is_told_before_anything_is_served(project: Any) -> None:

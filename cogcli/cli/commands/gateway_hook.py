@@ -1,17 +1,41 @@
-"""`gateway hook` and `gateway mark`: calls that hosts make themselves (docs/reference/hosts.md)."""
+"""`gateway hook`, `config`, `doctor` and `mark`: calls that hosts make themselves (docs/reference/hosts.md)."""
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
-from cogcli.base.errors import OK
+from cogcli.base.errors import NO, OK
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import SAFETY, argument, command, integer, text
+from cogcli.cli.options import SAFETY, argument, command, integer, switch, text
 from cogcli.gateway.hook_client import run_hook
 from cogcli.gateway.hook_marks import find_host, set_marks
+from cogcli.gateway.hosts_config import build_config, write_config
+from cogcli.gateway.hosts_doctor import check_host, has_fault
 
 Host = Annotated[str, argument("HOST")]
+Hold = Annotated[
+    int | None,
+    integer(
+        "--hold",
+        "hold a call that waits for a person for N seconds",
+        minimum=0,
+        maximum=50,
+        default="10",
+    ),
+]
+Pack = Annotated[
+    str | None, text("--pack", "ID@VERSION", "the pack that governs the calls", SAFETY)
+]
+Intent = Annotated[
+    str | None, text("--intent", "ID", "with --pack: the intent of the session", SAFETY)
+]
+User = Annotated[
+    str | None, text("--user", "ID", "with --pack: the user for whom calls are made", SAFETY)
+]
+_WORDS = {"ok": "ok", "fault": "fault", "open": "fails open"}
+_STYLES = {"ok": "green", "fault": "error", "open": "warning"}
 
 
 @command(
@@ -26,32 +50,80 @@ def hook(
     context: CommandContext,
     host: Host,
     *,
-    hold: Annotated[
-        int | None,
-        integer(
-            "--hold",
-            "hold a call that waits for a person for N seconds",
-            minimum=0,
-            maximum=50,
-            default="10",
-        ),
-    ] = None,
-    pack: Annotated[
-        str | None, text("--pack", "ID@VERSION", "the pack that governs the calls", SAFETY)
-    ] = None,
-    intent: Annotated[
-        str | None, text("--intent", "ID", "with --pack: the intent of the session", SAFETY)
-    ] = None,
-    user: Annotated[
-        str | None, text("--user", "ID", "with --pack: the user for whom calls are made", SAFETY)
-    ] = None,
+    hold: Hold = None,
+    pack: Pack = None,
+    intent: Intent = None,
+    user: User = None,
 ) -> int:
     """Decide about one call, and exit 0 with JSON, or 2."""
+    return run_hook([host, *_flag_words(hold, pack, intent, user)])
+
+
+def _flag_words(
+    hold: int | None, pack: str | None, intent: str | None, user: str | None
+) -> list[str]:
+    """Return the flags of a hook as words of a command line."""
     given = {"--hold": hold, "--pack": pack, "--intent": intent, "--user": user}
-    words = [
+    return [
         word for name, value in given.items() if value is not None for word in (name, str(value))
     ]
-    return run_hook([host, *words])
+
+
+@command(
+    examples=(
+        ("cogcli gateway config claude-code", "print the hooks"),
+        ("cogcli gateway config cursor --write", "merge them into the file of the project"),
+        ("cogcli gateway config codex --pack desk@1.0.0 --intent help", "hooks under a pack"),
+    ),
+    exits=(0, 2, 3),
+)
+def show_config(
+    context: CommandContext,
+    host: Host,
+    *,
+    write: Annotated[
+        bool, switch("--write", help="merge the hooks into the file of the project")
+    ] = False,
+    hold: Hold = None,
+    pack: Pack = None,
+    intent: Intent = None,
+    user: User = None,
+) -> int:
+    """Print the hooks as the host's file has them, or merge them into that file."""
+    found, flags = find_host(host), _flag_words(hold, pack, intent, user)
+    document = build_config(found, flags)
+    context.own["config"] = document
+    if not write:
+        context.answer(json.dumps(document, indent=2) + "\n")
+        return OK
+    path = context.settings.display_path(write_config(context.settings, found, flags))
+    context.own["file"] = path
+    context.answer([[(visible(path), "")]])
+    context.note(f"start {found.title} again, then: cogcli gateway doctor {found.name}")
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli gateway doctor claude-code", "a line for each check"),
+        ("cogcli gateway doctor codex --json | jq .checks", "for scripts"),
+        ("cogcli gateway doctor cursor -C ../shop", "of another project"),
+    ),
+    exits=(0, 1, 2, 3),
+)
+def check(context: CommandContext, host: Host) -> int:
+    """Check the hooks of a host. Exit 1 if something is to be corrected."""
+    lines = list(check_host(context.settings, find_host(host)))
+    context.own["checks"] = [line._asdict() for line in lines]
+    context.answer(
+        [
+            [(f"{_WORDS[line.state]:<12}", _STYLES[line.state]), (visible(line.text), "")]
+            for line in lines
+        ]
+    )
+    for command_line in dict.fromkeys(line.next for line in lines if line.next):
+        context.note(command_line)
+    return NO if has_fault(lines) else OK
 
 
 @command(

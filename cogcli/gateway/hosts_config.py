@@ -1,0 +1,166 @@
+"""The configuration of a host that makes `cogcli gateway hook` its hook (docs/reference/hosts.md#config).
+
+A hook that does not start must not let a call run. So each command ends with a denial by the shell itself, and the
+switch of the host that blocks after a failure is set where the host has one.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import orjson
+
+from cogcli.app.settings import Settings
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.strict_json import InvalidJson, loads
+from cogcli.declarations.value_types import Json
+from cogcli.gateway.hook_wire import SECONDS
+from cogcli.gateway.hosts import Host
+from cogcli.specs.unchecked import list_at, object_at, objects_at, text_at
+
+MARGIN_SECONDS: Final = 5
+"""Seconds by which the host waits longer than the hook."""
+_LIMIT: Final = 4 * 1024 * 1024
+_DENIED_BY_SHELL: Final = "exit 2"
+_COPILOT_DENIAL: Final = (
+    """echo '{"permissionDecision":"deny","permissionDecisionReason":"cogcli did not run"}'"""
+)
+
+
+class HostConfig(NamedTuple):
+    """Where a host reads its hooks of a project, and which events need one."""
+
+    file: str
+    events: tuple[str, ...]
+    decides: tuple[str, ...]
+    """The events of these in which a call is decided."""
+
+
+CONFIGS: Final[Mapping[str, HostConfig]] = {
+    "claude-code": HostConfig(
+        ".claude/settings.json",
+        ("PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionEnd"),
+        ("PreToolUse",),
+    ),
+    "cursor": HostConfig(
+        ".cursor/hooks.json",
+        ("preToolUse", "postToolUse", "postToolUseFailure", "sessionEnd"),
+        ("preToolUse",),
+    ),
+    "gemini-cli": HostConfig(
+        ".gemini/settings.json", ("BeforeTool", "AfterTool", "SessionEnd"), ("BeforeTool",)
+    ),
+    "codex": HostConfig(".codex/hooks.json", ("PreToolUse", "PostToolUse"), ("PreToolUse",)),
+    "copilot": HostConfig(
+        ".github/hooks/cogcli.json", ("preToolUse", "postToolUse", "sessionEnd"), ("preToolUse",)
+    ),
+}
+"""By host."""
+
+
+def hook_command(host: Host, flags: Sequence[str]) -> str:
+    """Return the command of a hook, for a shell."""
+    command = shlex.join(["cogcli", "gateway", "hook", host.name, *flags])
+    denial = _COPILOT_DENIAL if host.name == "copilot" else _DENIED_BY_SHELL
+    return f"{command} || {denial}"
+
+
+def is_own_command(host: Host, command: str) -> bool:
+    """Return whether a command of a host's file is one of these hooks."""
+    return f"gateway hook {host.name}" in command
+
+
+def build_hook(host: Host, event: str, flags: Sequence[str]) -> Json:
+    """Return the entry of an event in the host's file."""
+    command, seconds = hook_command(host, flags), SECONDS[host.name] + MARGIN_SECONDS
+    if host.name == "cursor":
+        return {"command": command, "timeout": seconds, "failClosed": True}
+    if host.name == "copilot":
+        return {"type": "command", "bash": command, "timeoutSec": seconds}
+    hook: Json = {"type": "command", "command": command, "timeout": seconds}
+    if host.name == "gemini-cli":
+        hook |= {"name": "cogcli", "timeout": seconds * 1000}
+    elif host.name == "claude-code" and event in CONFIGS[host.name].decides:
+        hook["onFailure"] = "block"
+    is_of_tool = not event.lower().startswith("session")
+    return {**({"matcher": "*"} if is_of_tool else {}), "hooks": [hook]}
+
+
+def commands_in(entry: Json) -> list[str]:
+    """Return the commands of an entry of an event, in the form of any host."""
+    inner = [hook for _, hook in objects_at(entry, "hooks")]
+    found = [text_at(each, name) for each in (entry, *inner) for name in ("command", "bash")]
+    return [each for each in found if each]
+
+
+def build_config(host: Host, flags: Sequence[str]) -> Json:
+    """Return the host's file with nothing but these hooks."""
+    events = CONFIGS[host.name].events
+    hooks = {event: [build_hook(host, event, flags)] for event in events}
+    return {**({"version": 1} if host.name in ("cursor", "copilot") else {}), "hooks": hooks}
+
+
+def merge_config(host: Host, document: Json, flags: Sequence[str]) -> Json:
+    """Return a host's file with these hooks added. Earlier ones of them are replaced, all else stays."""
+    own = build_config(host, flags)
+    hooks = dict(object_at(document, "hooks"))
+    for event, entries in own["hooks"].items():
+        others = [
+            each
+            for each in list_at(hooks, event)
+            if not (isinstance(each, dict) and _is_own(host, each))
+        ]
+        hooks[event] = [*others, *entries]
+    return {**own, **document, "hooks": hooks}
+
+
+def _is_own(host: Host, entry: Json) -> bool:
+    """Return whether all commands of an entry are these hooks."""
+    commands = commands_in(entry)
+    return bool(commands) and all(is_own_command(host, each) for each in commands)
+
+
+def read_config(host: Host, folder: str) -> Json | None:
+    """Return a host's file of a project, or None if there is none. Raise UnusableEnvironment `gateway.file`."""
+    path = os.path.join(folder, CONFIGS[host.name].file)
+    try:
+        document = loads(read_regular(path, limit=_LIMIT), max_bytes=_LIMIT)
+    except UnreadableFile as refused:
+        if refused.reason == "missing":
+            return None
+        raise _file_error(host, refused.message) from refused
+    except InvalidJson as refused:
+        raise _file_error(host, f"line {refused.line}: {refused.message}") from refused
+    is_object = isinstance(document, dict) and isinstance(document.get("hooks", {}), dict)
+    if not is_object or any(
+        not isinstance(each, list) for each in object_at(document, "hooks").values()
+    ):
+        raise _file_error(host, "`hooks` is not an object of lists")
+    return dict(document)
+
+
+def _file_error(host: Host, text: str) -> UnusableEnvironment:
+    hint = f"correct it, or add the hooks yourself: cogcli gateway config {host.name}"
+    return UnusableEnvironment("gateway.file", f"{CONFIGS[host.name].file}: {text}", hint=hint)
+
+
+def write_config(settings: Settings, host: Host, flags: Sequence[str]) -> str:
+    """Merge these hooks into a host's file of the project, and return its path.
+
+    Raise UnusableEnvironment `gateway.file` for a file that cannot be read, `env.disk`, and `project.link`.
+    """
+    folder = settings.project or settings.base
+    path = os.path.join(folder, CONFIGS[host.name].file)
+    document = merge_config(host, read_config(host, folder) or {}, flags)
+    data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_atomic(path, data, mode=0o644, bound=settings.bound)
+    except OSError as error:
+        raise UnusableEnvironment("env.disk", f"{path} cannot be written: {error}") from error
+    return path
