@@ -32,6 +32,25 @@ class CallRequested(Payload):
     """The idempotency key that the client gave."""
 
 
+class CallWitnessed(Payload):
+    """A call that the host of an agent reports to have made, although no decision had allowed it."""
+
+    event = EventType(
+        "call.witnessed",
+        "runtime",
+        speaker="client",
+        words=("tool", "decision"),
+    )
+    tool: str
+    capability: str
+    input: Json
+    """The arguments of the call."""
+    decision: Literal["denied", "none"]
+    """`denied`: the call was denied, or waits for a person. `none`: no hook asked for a decision."""
+    key: str | None = None
+    """The id that the host gave the call."""
+
+
 class SessionEnded(Payload):
     """The end of a session: no further call of the client is accepted."""
 
@@ -43,4 +62,4 @@ class SessionEnded(Payload):
     """The number of calls that it requested."""
 
 
-PAYLOADS: Final[tuple[type[Payload], ...]] = (CallRequested, SessionEnded)
+PAYLOADS: Final[tuple[type[Payload], ...]] = (CallRequested, CallWitnessed, SessionEnded)

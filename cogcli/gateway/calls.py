@@ -15,7 +15,7 @@ from typing import Final
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError, OverloadedError, RejectedError
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.session_events import SessionEnding
+from cogcli.declarations.session_events import CallWitnessed, SessionEnding
 from cogcli.declarations.value_types import Json
 from cogcli.run.answers import Approver
 
@@ -92,6 +92,12 @@ class DoubtDecision(NamedTuple):
     """With `done`: what the call returned."""
     by: str
     reason: str = ""
+
+
+class WitnessReport(NamedTuple):
+    """A call that the host of an agent made, although no decision had allowed it."""
+
+    payload: CallWitnessed
 
 
 class SessionStop(NamedTuple):

@@ -199,9 +199,6 @@ def _try_connection(name: str) -> socket.socket | None:
     except OSError:
         connection.close()
         return None
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 

@@ -35,7 +35,8 @@ from cogcli.base.search_path import drop_relative_entries
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.declarations.session_events import SessionEnding
+from cogcli.declarations.session_events import CallRequested, SessionEnding
+from cogcli.episode.log_reader import iterate_events
 from cogcli.gateway.hook_marks import read_marks
 from cogcli.gateway.hook_wire import (
     GREETING,
@@ -45,9 +46,9 @@ from cogcli.gateway.hook_wire import (
     require_private,
     state_folder,
 )
-from cogcli.gateway.host_calls import HostDecision, HostSession, describe_error
+from cogcli.gateway.host_calls import HostDecision, HostSession, call_name, describe_error
 from cogcli.gateway.host_specs import with_host_tools
-from cogcli.gateway.hosts import HOSTS, Host, HostEvent, UnusableInput, read_event
+from cogcli.gateway.hosts import HOSTS, AgentHost, HostCall, HostEvent, UnusableInput, read_event
 from cogcli.gateway.session import MAX_WORKERS, SessionPlan
 from cogcli.run.results import Control
 from cogcli.run.resume import ResumeRequest
@@ -116,7 +117,7 @@ def main() -> None:
 class HookServer:
     """The server of one session. The working directory is the folder of the sockets."""
 
-    def __init__(self, host: Host, key: str, base: str, given: dict[str, str]) -> None:
+    def __init__(self, host: AgentHost, key: str, base: str, given: dict[str, str]) -> None:
         """`given` are the flags of the hook that started it, and the id of the session."""
         self._host = host
         self._key = key
@@ -267,15 +268,18 @@ class HookServer:
         base = reach_pack(open_registry(settings), options.pack) if options.pack else Catalog()
         marked = read_marks(settings, self._host)
         catalog, tools = with_host_tools(base, self._host, marked, is_governed=bool(options.pack))
-        before = self._close_earlier(settings)
+        before, earlier = self._close_earlier(settings)
         workers = options.replace(max_workers=max(options.max_workers, MAX_WORKERS))
         plan = SessionPlan(catalog, workers, self._name[:64], self._host.name, continues=before)
-        return HostSession(settings, plan, tools, _report_bug)
+        return HostSession(settings, plan, tools, _report_bug, earlier)
 
-    def _close_earlier(self, settings: Settings) -> str:
-        """Seal the run of a server that was killed, and return its id. A call in doubt leaves it waiting."""
+    def _close_earlier(self, settings: Settings) -> tuple[str, frozenset[str]]:
+        """Seal the run of a server that was killed, and return its id and the names of the calls that it allowed.
+
+        A call in doubt leaves the run waiting.
+        """
         if not self._before:
-            return ""
+            return "", frozenset()
         directory = Path(settings.runs_dir) / self._before
         try:
             resume(
@@ -283,7 +287,7 @@ class HookServer:
             )
         except CogcliError as error:
             sys.stderr.write(f"{self._before}: {error.code}: {error.message}\n")
-        return self._before
+        return self._before, _find_allowed(directory)
 
     def _close(self) -> None:
         """End the session. Its file is kept if another server has to continue."""
@@ -304,6 +308,26 @@ class HookServer:
         file = SessionFile(base=self._base, episode=self._before)
         with suppress(OSError):
             write_atomic(os.path.join(self._folder, f"{self._key}.json"), canonical(file.json))
+
+
+def _find_allowed(directory: Path) -> frozenset[str]:
+    """Return the names of the calls of a run that began. Empty for a log that cannot be read."""
+    asked: dict[str, str] = {}
+    begun = set()
+    try:
+        for event in iterate_events(directory):
+            if event.event_type == CallRequested.event.name:
+                call = CallRequested.of(event.payload)
+                arguments = call.input.get("arguments", {})
+                asked[call.step_id] = call.key or ""
+                name = call_name(HostCall(call.tool, arguments, ""))
+                asked[f"{call.step_id} by content"] = name
+            elif event.event_type == "step.started":
+                begun.add(event.step_id or "")
+    except CogcliError:
+        return frozenset()
+    both = [name for step in begun for name in (asked.get(step), asked.get(f"{step} by content"))]
+    return frozenset(name for name in both if name)
 
 
 def _read_request(connection: socket.socket) -> tuple[HookHeader, bytes]:

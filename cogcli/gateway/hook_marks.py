@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.base.errors import UnusableEnvironment, UsageError
-from cogcli.gateway.hosts import HOSTS, Host
+from cogcli.gateway.hosts import HOSTS, AgentHost
 from cogcli.protocols.mcp.pins import lock_path, read_locked, write_lock
 from cogcli.specs.lock import READ_ONLY
 
 
-def find_host(name: str) -> Host:
+def find_host(name: str) -> AgentHost:
     """Return a host by its name. Raise UsageError."""
     host = HOSTS.get(name)
     if host is None:
@@ -21,12 +21,12 @@ def find_host(name: str) -> Host:
     return host
 
 
-def lock_entry(host: Host) -> str:
+def lock_entry(host: AgentHost) -> str:
     """Return the name of a host's entry in the lock. No service has it."""
     return f"host:{host.name}"
 
 
-def read_marks(settings: Settings, host: Host) -> list[str]:
+def read_marks(settings: Settings, host: AgentHost) -> list[str]:
     """Return the tools that are marked read-only. None are in a project that is not trusted.
 
     Raise SafetyScopeError for a damaged lock.
@@ -37,7 +37,7 @@ def read_marks(settings: Settings, host: Host) -> list[str]:
     return [str(tool["name"]) for tool in tools if tool.get(READ_ONLY) is True]
 
 
-def set_marks(settings: Settings, host: Host, marks: Mapping[str, bool]) -> list[str]:
+def set_marks(settings: Settings, host: AgentHost, marks: Mapping[str, bool]) -> list[str]:
     """Mark tools as read-only, or remove marks, and return all marked tools.
 
     Raise UsageError for a tool that runs any command, UnusableEnvironment without a project or for a lock that cannot

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from cogcli.app.settings import Settings
 from cogcli.base.calls import Answer, Attempt
@@ -30,8 +30,8 @@ from cogcli.base.errors import (
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import PolicyDecided
-from cogcli.declarations.session_events import CallRequested, SessionEnding
-from cogcli.gateway.calls import CallResult, CallTicket
+from cogcli.declarations.session_events import CallRequested, CallWitnessed, SessionEnding
+from cogcli.gateway.calls import CallResult, CallTicket, WitnessReport
 from cogcli.gateway.host_specs import PREFIX, HostTools
 from cogcli.gateway.hosts import HostCall, HostEvent
 from cogcli.gateway.session import GatewaySession, SessionPlan
@@ -98,6 +98,11 @@ class _HostAttempt:
             self.changed.notify_all()
 
 
+def call_name(call: HostCall) -> str:
+    """Return what a report of a call names it by: its id, else its tool and arguments."""
+    return call.call_id or digest_of({"tool": call.tool, "arguments": call.arguments})
+
+
 class HostSession:
     """The calls of one session of a host. Its methods are called on any thread."""
 
@@ -107,8 +112,12 @@ class HostSession:
         plan: SessionPlan,
         tools: HostTools,
         on_bug: Callable[[BaseException], None],
+        earlier: frozenset[str] = frozenset(),
     ) -> None:
-        """`on_bug` is called with an unexpected exception of a run, on its thread."""
+        """`on_bug` is called with an unexpected exception of a run, on its thread. `earlier` are the names of calls
+        (`call_name`) that an earlier server of the session allowed.
+        """
+        self._earlier = earlier
         self._tools = tools
         self._lock = threading.Lock()
         self._calls: OrderedDict[str, _HostAttempt] = OrderedDict()
@@ -240,25 +249,53 @@ class HostSession:
     # -- reports ------------------------------------------------------------------------------------------------------
 
     def report(self, event: HostEvent) -> None:
-        """Note the end of a call that the host has made."""
+        """Note the end of a call that the host has made. Record an alarm if no decision had allowed the call.
+
+        Raise CogcliError if the alarm cannot be recorded.
+        """
         call = event.call
         if call is None:
             return
         found = self._find_reported(call)
-        if found is not None and found.granted and not found.ended:
+        if found is not None and found.granted:
             found.end(event)
+        elif found is not None:
+            self._alarm(call, "denied")
+        elif self._is_witness(call) and call_name(call) not in self._earlier:
+            self._alarm(call, "none")
 
     def _find_reported(self, call: HostCall) -> _HostAttempt | None:
-        """Return the call that a report is about: by its id, else the oldest equal one that the host makes."""
+        """Return the call that a report is about: by its id, else the oldest equal one that the host makes, else the
+        latest equal one.
+        """
         with self._lock:
-            if call.call_id and call.call_id in self._calls:
-                return self._calls[call.call_id]
+            if call.call_id:
+                return self._calls.get(call.call_id)
             same = [
                 each
                 for each in self._calls.values()
                 if each.call.tool == call.tool and each.call.arguments == call.arguments
             ]
-        return next((each for each in same if each.granted and not each.ended), None)
+        open_ = (each for each in same if each.granted and not each.ended)
+        return next(open_, same[-1] if same else None)
+
+    def _is_witness(self, call: HostCall) -> bool:
+        """Return whether a report without a decision is an alarm. A host with ids has events that report without one,
+        next to those that do.
+        """
+        return bool(call.call_id) or not self._tools.host.call_id
+
+    def _alarm(self, call: HostCall, decision: Literal["denied", "none"]) -> None:
+        """Record that a call ran that no decision had allowed."""
+        capability = self._tools.capability_for(call.tool)
+        payload = CallWitnessed(
+            tool=call.tool,
+            capability=capability,
+            input=call.inputs,
+            decision=decision,
+            key=call.call_id or None,
+        )
+        self._session.witness(WitnessReport(payload))
 
     # -- on threads of the run ----------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
-from cogcli.gateway.hosts import Host
+from cogcli.gateway.hosts import AgentHost
 from cogcli.gateway.tool_specs import with_tools
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
@@ -38,7 +38,7 @@ _MCP: Final = re.compile(r"mcp__(.+?)__(.+)|mcp_(.+?)_(.+)|MCP:(?:([^:]+):)?(.+)
 class HostTools(NamedTuple):
     """The tools of a session that have a capability of their own, by capability id."""
 
-    host: Host
+    host: AgentHost
     ids: frozenset[str]
 
     def capability_for(self, tool: str) -> str:
@@ -47,7 +47,7 @@ class HostTools(NamedTuple):
         return id if id in self.ids else OTHER
 
 
-def capability_id(host: Host, tool: str) -> str:
+def capability_id(host: AgentHost, tool: str) -> str:
     """Return the capability id of a tool. No two tools of a host have the same."""
     own = host.tools.get(tool)
     if own is not None:
@@ -78,7 +78,7 @@ def _segment(part: str) -> str:
 
 
 def with_host_tools(
-    catalog: Catalog, host: Host, marked: Iterable[str], *, is_governed: bool
+    catalog: Catalog, host: AgentHost, marked: Iterable[str], *, is_governed: bool
 ) -> tuple[Catalog, HostTools]:
     """Return a catalog with the specs of a host's tools added, and these tools.
 
@@ -114,7 +114,9 @@ def with_host_tools(
     return catalog, HostTools(host, frozenset(tools))
 
 
-def _capability(host: Host, id: str, tool: str, is_read_only: bool, *, is_governed: bool) -> Json:
+def _capability(
+    host: AgentHost, id: str, tool: str, is_read_only: bool, *, is_governed: bool
+) -> Json:
     described = f"tool {tool} of {host.title}" if tool else f"a tool of {host.title}"
     raw: Json = {
         "id": id,

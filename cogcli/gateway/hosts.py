@@ -20,7 +20,7 @@ EventKind = Literal["decide", "report", "failure", "end"]
 """What a hook is called for: a call that waits for a decision, one that has ended or failed, the end of the session."""
 
 
-class Host(NamedTuple):
+class AgentHost(NamedTuple):
     """One host: the members of its inputs, and its own tools."""
 
     name: str
@@ -102,10 +102,10 @@ def _words(text: str) -> dict[str, str]:
     return dict(pair.split(":") for pair in text.split())
 
 
-HOSTS: Final[Mapping[str, Host]] = {
+HOSTS: Final[Mapping[str, AgentHost]] = {
     host.name: host
     for host in (
-        Host(
+        AgentHost(
             "claude-code",
             "Claude Code",
             _CLAUDE,
@@ -118,7 +118,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             frozenset(("Bash",)),
             call_id="tool_use_id",
         ),
-        Host(
+        AgentHost(
             "cursor",
             "Cursor",
             _CURSOR,
@@ -130,7 +130,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             call_id="tool_use_id",
             response=("tool_output", "output", "result_json", "error_message"),
         ),
-        Host(
+        AgentHost(
             "gemini-cli",
             "Gemini CLI",
             _GEMINI,
@@ -143,7 +143,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             ),
             frozenset(("run_shell_command",)),
         ),
-        Host(
+        AgentHost(
             "codex",
             "Codex",
             {name: kind for name, kind in _CLAUDE.items() if name != "SessionEnd"},
@@ -153,7 +153,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             frozenset(("Bash",)),
             call_id="tool_use_id",
         ),
-        Host(
+        AgentHost(
             "copilot",
             "GitHub Copilot CLI",
             _COPILOT,
@@ -172,7 +172,7 @@ HOSTS: Final[Mapping[str, Host]] = {
 """The hosts by name."""
 
 
-def read_event(host: Host, data: bytes) -> HostEvent:
+def read_event(host: AgentHost, data: bytes) -> HostEvent:
     """Return the input of a hook. Raise UnusableInput."""
     try:
         document = loads(data, max_bytes=MOST_BYTES)
@@ -199,7 +199,7 @@ def _find_event(document: Json) -> str:
     return "postToolUse" if "toolResult" in document else "preToolUse"
 
 
-def _read_call(host: Host, event: str, document: Json) -> HostCall:
+def _read_call(host: AgentHost, event: str, document: Json) -> HostCall:
     """Return the call that an event is about. Raise UnusableInput."""
     if event in ("beforeShellExecution", "afterShellExecution"):
         tool: str | None = "Shell"
@@ -218,7 +218,7 @@ def _read_call(host: Host, event: str, document: Json) -> HostCall:
     )
 
 
-def _read_arguments(host: Host, given: object) -> Json:
+def _read_arguments(host: AgentHost, given: object) -> Json:
     """Return the arguments of a call, which some hosts give as JSON in a text. Raise UnusableInput."""
     if isinstance(given, str):
         try:

@@ -20,7 +20,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.hook_wire import SECONDS
-from cogcli.gateway.hosts import Host
+from cogcli.gateway.hosts import AgentHost
 from cogcli.specs.unchecked import list_at, object_at, objects_at, text_at
 
 MARGIN_SECONDS: Final = 5
@@ -63,19 +63,19 @@ CONFIGS: Final[Mapping[str, HostConfig]] = {
 """By host."""
 
 
-def hook_command(host: Host, flags: Sequence[str]) -> str:
+def hook_command(host: AgentHost, flags: Sequence[str]) -> str:
     """Return the command of a hook, for a shell."""
     command = shlex.join(["cogcli", "gateway", "hook", host.name, *flags])
     denial = _COPILOT_DENIAL if host.name == "copilot" else _DENIED_BY_SHELL
     return f"{command} || {denial}"
 
 
-def is_own_command(host: Host, command: str) -> bool:
+def is_own_command(host: AgentHost, command: str) -> bool:
     """Return whether a command of a host's file is one of these hooks."""
     return f"gateway hook {host.name}" in command
 
 
-def build_hook(host: Host, event: str, flags: Sequence[str]) -> Json:
+def build_hook(host: AgentHost, event: str, flags: Sequence[str]) -> Json:
     """Return the entry of an event in the host's file."""
     command, seconds = hook_command(host, flags), SECONDS[host.name] + MARGIN_SECONDS
     if host.name == "cursor":
@@ -98,14 +98,14 @@ def commands_in(entry: Json) -> list[str]:
     return [each for each in found if each]
 
 
-def build_config(host: Host, flags: Sequence[str]) -> Json:
+def build_config(host: AgentHost, flags: Sequence[str]) -> Json:
     """Return the host's file with nothing but these hooks."""
     events = CONFIGS[host.name].events
     hooks = {event: [build_hook(host, event, flags)] for event in events}
     return {**({"version": 1} if host.name in ("cursor", "copilot") else {}), "hooks": hooks}
 
 
-def merge_config(host: Host, document: Json, flags: Sequence[str]) -> Json:
+def merge_config(host: AgentHost, document: Json, flags: Sequence[str]) -> Json:
     """Return a host's file with these hooks added. Earlier ones of them are replaced, all else stays."""
     own = build_config(host, flags)
     hooks = dict(object_at(document, "hooks"))
@@ -119,13 +119,13 @@ def merge_config(host: Host, document: Json, flags: Sequence[str]) -> Json:
     return {**own, **document, "hooks": hooks}
 
 
-def _is_own(host: Host, entry: Json) -> bool:
+def _is_own(host: AgentHost, entry: Json) -> bool:
     """Return whether all commands of an entry are these hooks."""
     commands = commands_in(entry)
     return bool(commands) and all(is_own_command(host, each) for each in commands)
 
 
-def read_config(host: Host, folder: str) -> Json | None:
+def read_config(host: AgentHost, folder: str) -> Json | None:
     """Return a host's file of a project, or None if there is none. Raise UnusableEnvironment `gateway.file`."""
     path = os.path.join(folder, CONFIGS[host.name].file)
     try:
@@ -144,12 +144,12 @@ def read_config(host: Host, folder: str) -> Json | None:
     return dict(document)
 
 
-def _file_error(host: Host, text: str) -> UnusableEnvironment:
+def _file_error(host: AgentHost, text: str) -> UnusableEnvironment:
     hint = f"correct it, or add the hooks yourself: cogcli gateway config {host.name}"
     return UnusableEnvironment("gateway.file", f"{CONFIGS[host.name].file}: {text}", hint=hint)
 
 
-def write_config(settings: Settings, host: Host, flags: Sequence[str]) -> str:
+def write_config(settings: Settings, host: AgentHost, flags: Sequence[str]) -> str:
     """Merge these hooks into a host's file of the project, and return its path.
 
     Raise UnusableEnvironment `gateway.file` for a file that cannot be read, `env.disk`, and `project.link`.

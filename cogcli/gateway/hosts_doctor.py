@@ -16,7 +16,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.hook_marks import read_marks
 from cogcli.gateway.hook_wire import SECONDS
-from cogcli.gateway.hosts import Host
+from cogcli.gateway.hosts import AgentHost
 from cogcli.gateway.hosts_config import CONFIGS, commands_in, is_own_command, read_config
 from cogcli.specs.unchecked import objects_at, value_at
 
@@ -91,7 +91,7 @@ class DoctorLine(NamedTuple):
     """The command that corrects a fault."""
 
 
-def check_host(settings: Settings, host: Host) -> Iterator[DoctorLine]:
+def check_host(settings: Settings, host: AgentHost) -> Iterator[DoctorLine]:
     """Yield what is in place, what is not, and what fails open. Start the host once, for its version."""
     version, lines = _check_version(settings, host)
     yield from lines
@@ -107,7 +107,7 @@ def check_host(settings: Settings, host: Host) -> Iterator[DoctorLine]:
 
 
 def _check_version(
-    settings: Settings, host: Host
+    settings: Settings, host: AgentHost
 ) -> tuple[tuple[int, ...] | None, list[DoctorLine]]:
     """Return the version of a host, None if it is not known, and the lines about it."""
     known = VERSIONS[host.name]
@@ -142,7 +142,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _check_config(host: Host, document: Json | None) -> Iterator[DoctorLine]:
+def _check_config(host: AgentHost, document: Json | None) -> Iterator[DoctorLine]:
     """Check the file of the host: its events, its switch, and its time limits."""
     config = CONFIGS[host.name]
     again = f"cogcli gateway config {host.name} --write"
@@ -164,7 +164,7 @@ def _check_config(host: Host, document: Json | None) -> Iterator[DoctorLine]:
         yield DoctorLine("fault", f"{config.file} turns all hooks off: `disableAllHooks`")
 
 
-def _find_fault(host: Host, event: str, entry: Json) -> str:
+def _find_fault(host: AgentHost, event: str, entry: Json) -> str:
     """Return what makes the hook of an event fail open or too early. Empty for nothing."""
     hooks = [hook for _, hook in objects_at(entry, "hooks")] or [entry]
     hook = next(
@@ -184,7 +184,7 @@ def _find_fault(host: Host, event: str, entry: Json) -> str:
     return _find_time_fault(host, hook)
 
 
-def _find_time_fault(host: Host, hook: Json) -> str:
+def _find_time_fault(host: AgentHost, hook: Json) -> str:
     """Return whether the host gives a hook up before it denies. An absent limit is the host's own."""
     limit = hook.get("timeoutSec" if host.name == "copilot" else "timeout")
     seconds = SECONDS[host.name]
@@ -203,7 +203,7 @@ def _check_command(settings: Settings) -> Iterator[DoctorLine]:
         yield DoctorLine("ok", "`cogcli` is in PATH")
 
 
-def _check_marks(settings: Settings, host: Host) -> Iterator[DoctorLine]:
+def _check_marks(settings: Settings, host: AgentHost) -> Iterator[DoctorLine]:
     try:
         marked = read_marks(settings, host)
     except CogcliError as error:
@@ -218,7 +218,7 @@ def _check_marks(settings: Settings, host: Host) -> Iterator[DoctorLine]:
         yield DoctorLine("ok", "no tool is marked read-only: a person is asked for each call")
 
 
-def _find_open(host: Host, version: tuple[int, ...] | None) -> Iterator[DoctorLine]:
+def _find_open(host: AgentHost, version: tuple[int, ...] | None) -> Iterator[DoctorLine]:
     """Yield what lets a call run, for the version of the host. An unknown version has no switch."""
     known = VERSIONS[host.name]
     has_switch = bool(known.switch) and version is not None and version >= _numbers(known.switch)

@@ -31,7 +31,12 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import PlanCreated, StepStarted
 from cogcli.declarations.governance_events import ApprovalRequested
-from cogcli.declarations.session_events import CallRequested, SessionEnded, SessionEnding
+from cogcli.declarations.session_events import (
+    CallRequested,
+    CallWitnessed,
+    SessionEnded,
+    SessionEnding,
+)
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.calls import (
     CallResult,
@@ -40,6 +45,7 @@ from cogcli.gateway.calls import (
     PersonAnswer,
     SessionInbox,
     SessionStop,
+    WitnessReport,
 )
 from cogcli.run.answers import RequestAnswer, draft_answer, require_approvers
 from cogcli.run.doubt_decisions import draft_decision
@@ -137,11 +143,15 @@ def _feed(root: RootRun) -> Effects:
     root.engine.loop.post(SessionStop("signal"))
 
 
-def _recorded_values(events: Iterable[Event]) -> Iterator[tuple[int, ClientCall | SessionStop]]:
+def _recorded_values(
+    events: Iterable[Event],
+) -> Iterator[tuple[int, ClientCall | WitnessReport | SessionStop]]:
     for event in events:
         if event.event_type == CallRequested.event.name:
             asked = CallRequested.of(event.payload)
             yield event.seq or 0, ClientCall(asked.tool, asked.capability, asked.input, asked.key)
+        elif event.event_type == CallWitnessed.event.name:
+            yield event.seq or 0, WitnessReport(CallWitnessed.of(event.payload))
         elif event.event_type == SessionEnded.event.name:
             yield event.seq or 0, SessionStop(SessionEnded.of(event.payload).reason)
 
@@ -213,6 +223,8 @@ class _Desk:
                 yield from self._take_answer(value)
             case DoubtDecision():
                 yield from self._take_decision(value)
+            case WitnessReport():
+                self._root.run.emit(draft_of(value.payload, self._run_id), durable=True)
             case SessionStop() if not self._ended:
                 yield from self._end(value.reason)
 

@@ -28,6 +28,7 @@ from cogcli.gateway.calls import (
     PersonAnswer,
     SessionInbox,
     SessionStop,
+    WitnessReport,
 )
 from cogcli.gateway.earlier import EarlierRuns, task_of_session
 from cogcli.gateway.program import NO_OTHER_LIMITS, SessionLimits, SessionProgram
@@ -117,6 +118,15 @@ class GatewaySession:
         live = self._live
         if live is not None and ticket.is_over:
             live.book.collect(ticket, ticket.future.result())
+
+    def witness(self, report: WitnessReport) -> None:
+        """Record a call that no decision had allowed. Raise OverloadedError, or the error with which the last run
+        ended.
+        """
+        for _ in range(_TRIES):
+            if self._find_live().inbox.post(report):
+                return
+        raise OverloadedError("call.overloaded", "the session is ending", left=False)
 
     @property
     def is_live(self) -> bool:

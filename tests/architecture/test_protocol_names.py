@@ -16,6 +16,7 @@ SPELLED = {
     "cli/app.py": "the commands of that name",
     "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
     "gateway/host_file.py": "the kind of the servers in `mcpServers`",
+    "gateway/host_specs.py": "the kind of the service whose calls the host makes itself",
     "gateway/tool_names.py": "the first word of the capabilities of tools",
     "gateway/own_functions.py": "the kind under which functions of a caller are recorded",
     "cli/commands/serve.py": "the module of the MCP SDK",

@@ -167,6 +167,15 @@ tone_and_comms: {agent: {role: clerk}}
 """
 
 
+def test_a_denied_call_that_ran_is_an_alarm_of_verify(host: HookHost) -> None:
+    assert host.ask("Bash", "t1", "--hold", "0", command="ls")[0] == "deny"
+    host.tell("Bash", "t1", {"stdout": "a"}, command="ls")
+    host.end()
+    found = host.project.run("verify", "@last").assert_exit(1)
+    assert "a call of `Bash` was denied, but ran" in found.out
+    host.project.run("replay", "@last").assert_ok()
+
+
 @pytest.mark.parametrize("name", SECONDS)
 def test_a_fault_is_a_denial_in_the_words_of_the_host(name: str, project: Any) -> None:
     host = HookHost(project)

@@ -28,6 +28,7 @@ MAX_PER_CODE: Final = 100
 
 LEVELS: Final = {
     "altered": "something does not fit",
+    "alarm": "all hashes may match, but a call ran that no decision had allowed",
     "missing": "the anchor names it, and it does not exist",
     "unvouched": "what can be compared fits; nothing vouches for the content of every file",
     "unfinished": "all hashes match; nothing vouches for its last lines",
@@ -37,6 +38,8 @@ LEVELS: Final = {
     "anchored": "nothing altered since its hash was recorded elsewhere",
 }
 """The meaning of each level, from the weakest on."""
+_ALARM: Final = "call.witnessed"
+"""The finding about what an agent did, not about the files of its episode."""
 VOUCHED: Final = ("own", "signed", "anchored")
 """Levels at which a MAC, a signature or an anchor was checked for all of an episode."""
 
@@ -63,11 +66,15 @@ def verify(directory: Path, trusted: TrustAnchors = NO_TRUST) -> list[Finding]:
 
 def level_of(findings: Iterable[Finding]) -> str:
     """Return the level of an episode by its findings, a key of `LEVELS`."""
-    codes = set()
+    codes, has_alarm = set(), False
     for finding in findings:
-        if finding.severity == "error":
+        if finding.code == _ALARM:
+            has_alarm = True
+        elif finding.severity == "error":
             return "altered"
         codes.add(finding.code)
+    if has_alarm:
+        return "alarm"
     if "head.same" in codes:
         return "anchored"
     if "manifest.unhashed" in codes or {"chain.unchained", "episode.unsealed"} <= codes:

@@ -14,6 +14,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import EVENT_TYPES, row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.session_events import CallWitnessed
 from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
 from cogcli.episode.layout import EVENTS, Finding, error_finding
 
@@ -102,6 +103,7 @@ class OrderingCheck:
     def check(self, number: int, event: Event, act: SharedAct | None) -> list[Finding]:
         """Return the findings about one event, after the events before it. `act` is the payload of an act."""
         faults = self._order(event) + self._step(event, act) + self._payload(event)
+        faults += self._witness(event)
         found = [error_finding(code, EVENTS, number, message) for code, message in faults]
         kind = event.event_type
         if kind is not None and kind not in EVENT_TYPES and kind not in self._unknown_types:
@@ -229,6 +231,15 @@ class OrderingCheck:
         if problem is not None:
             faults.append(("event.payload", f"{kind}: {problem}"))
         return faults
+
+    @staticmethod
+    def _witness(event: Event) -> Faults:
+        """Return the alarm of a call that ran although no decision had allowed it."""
+        if event.event_type != CallWitnessed.event.name:
+            return []
+        seen = read_record(CallWitnessed, event.payload)
+        why = "was denied" if seen.decision == "denied" else "had no decision"
+        return [("call.witnessed", f"a call of `{seen.tool:.60}` {why}, but ran")]
 
 
 def _has_result(act: SharedAct) -> bool:

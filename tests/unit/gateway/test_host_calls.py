@@ -11,10 +11,12 @@ import pytest
 
 from cogcli.app.settings import Settings
 from cogcli.declarations.options import RunOptions
+from cogcli.episode.log_reader import iterate_events
+from cogcli.episode.verify.check import level_of, verify
 from cogcli.gateway import host_calls
-from cogcli.gateway.host_calls import HostDecision, HostSession
+from cogcli.gateway.host_calls import HostDecision, HostSession, call_name
 from cogcli.gateway.host_specs import with_host_tools
-from cogcli.gateway.hosts import HOSTS, HostCall, HostEvent
+from cogcli.gateway.hosts import HOSTS, AgentHost, HostCall, HostEvent
 from cogcli.gateway.session import MAX_WORKERS, SessionPlan
 from cogcli.specs.catalog import Catalog
 
@@ -31,11 +33,16 @@ def session(tmp_path: Path) -> Iterator[HostSession]:
     assert not bugs
 
 
-def open_session(folder: Path, bugs: list[BaseException]) -> HostSession:
+def open_session(
+    folder: Path,
+    bugs: list[BaseException],
+    earlier: frozenset[str] = frozenset(),
+    host: AgentHost = HOST,
+) -> HostSession:
     settings = Settings({"runs_dir": str(folder / "runs")}, {"HOME": str(folder)}, base=str(folder))
-    catalog, tools = with_host_tools(Catalog(), HOST, ["Read"], is_governed=False)
+    catalog, tools = with_host_tools(Catalog(), host, ["Read", "read_file"], is_governed=False)
     plan = SessionPlan(catalog, RunOptions(max_workers=MAX_WORKERS))
-    return HostSession(settings, plan, tools, bugs.append)
+    return HostSession(settings, plan, tools, bugs.append, earlier)
 
 
 def ask(
@@ -108,6 +115,56 @@ def test_a_log_that_cannot_be_written_is_a_denial(tmp_path: Path) -> None:
     session.close("client")
     assert not bugs
     assert not ask(session, "Read", "t2", path="a").allowed
+
+
+def alarms(folder: Path) -> list[tuple[str, str]]:
+    """The alarms in the logs of a folder: tool and decision."""
+    return [
+        (event.payload["tool"], event.payload["decision"])
+        for episode in sorted((folder / "runs").glob("ep_*"))
+        for event in iterate_events(episode)
+        if event.event_type == "call.witnessed"
+    ]
+
+
+def test_a_call_that_ran_against_its_decision_is_an_alarm(
+    session: HostSession, tmp_path: Path
+) -> None:
+    assert not ask(session, "Bash", "t1", command="ls").allowed
+    tell(session, "Bash", "t1", command="ls")
+    tell(session, "Read", "t2", path="a")
+    assert ask(session, "Read", "t3", path="a").allowed
+    tell(session, "Read", "t3", path="a")
+    tell(session, "Read", path="a")  # another event of the same call, without its id
+    session.close("client")
+    assert alarms(tmp_path) == [("Bash", "denied"), ("Read", "none")]
+    (episode,) = (tmp_path / "runs").glob("ep_*")
+    findings = verify(episode)
+    assert [each.code for each in findings if each.severity == "error"] == ["call.witnessed"] * 2
+    assert level_of(findings) == "alarm"
+
+
+def test_calls_of_an_earlier_server_are_no_alarm(tmp_path: Path) -> None:
+    call = HostCall("Read", {"path": "a"}, "/w", "t1")
+    bugs: list[BaseException] = []
+    session = open_session(tmp_path, bugs, frozenset((call_name(call),)))
+    session.report(HostEvent("report", call, "done"))
+    assert not session.is_live
+    session.close("client")
+    assert not bugs
+
+
+def test_a_host_without_ids_is_compared_by_its_arguments(tmp_path: Path) -> None:
+    bugs: list[BaseException] = []
+    session = open_session(tmp_path, bugs, host=HOSTS["gemini-cli"])
+    assert ask(session, "read_file", path="a").allowed
+    tell(session, "read_file", path="a")
+    tell(session, "read_file", path="b")
+    assert not ask(session, "run_shell_command", command="ls").allowed
+    tell(session, "run_shell_command", command="ls")
+    session.close("client")
+    assert alarms(tmp_path) == [("read_file", "none"), ("run_shell_command", "denied")]
+    assert not bugs
 
 
 def test_a_large_response_is_recorded_as_its_digest() -> None:
