@@ -46,7 +46,7 @@ from cogcli.gateway.hook_wire import (
     require_private,
     state_folder,
 )
-from cogcli.gateway.host_calls import HostDecision, HostSession, call_name, describe_error
+from cogcli.gateway.host_calls import HostDecision, HostSession, call_names, describe_error
 from cogcli.gateway.host_specs import with_host_tools
 from cogcli.gateway.hosts import HOSTS, AgentHost, HostCall, HostEvent, UnusableInput, read_event
 from cogcli.gateway.session import MAX_WORKERS, SessionPlan
@@ -54,6 +54,7 @@ from cogcli.run.results import Control
 from cogcli.run.resume import ResumeRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack_skills import reach_pack
+from cogcli.specs.unchecked import object_at
 
 HOLD_SECONDS: Final = 10.0
 """Seconds for which a call is held that waits for a person, unless the hook asks for others."""
@@ -129,6 +130,7 @@ class HookServer:
         self._base = known.base or base
         self._before = known.episode
         self._lock = threading.Lock()
+        self._opening = threading.Lock()
         self._session: HostSession | None = None
         self._count = 0
         self._ending: SessionEnding | None = None
@@ -255,7 +257,7 @@ class HookServer:
 
     def _open_session(self) -> HostSession:
         """Return the session, which the first hook begins. Raise the errors of settings, pack and lock."""
-        with self._lock:
+        with self._opening:
             if self._session is None:
                 self._session = self._begin()
             return self._session
@@ -312,22 +314,19 @@ class HookServer:
 
 def _find_allowed(directory: Path) -> frozenset[str]:
     """Return the names of the calls of a run that began. Empty for a log that cannot be read."""
-    asked: dict[str, str] = {}
+    asked: dict[str, tuple[str, str]] = {}
     begun = set()
     try:
         for event in iterate_events(directory):
             if event.event_type == CallRequested.event.name:
                 call = CallRequested.of(event.payload)
-                arguments = call.input.get("arguments", {})
-                asked[call.step_id] = call.key or ""
-                name = call_name(HostCall(call.tool, arguments, ""))
-                asked[f"{call.step_id} by content"] = name
+                arguments = object_at(call.input, "arguments")
+                asked[call.step_id] = call_names(HostCall(call.tool, arguments, "", call.key or ""))
             elif event.event_type == "step.started":
                 begun.add(event.step_id or "")
     except CogcliError:
         return frozenset()
-    both = [name for step in begun for name in (asked.get(step), asked.get(f"{step} by content"))]
-    return frozenset(name for name in both if name)
+    return frozenset(name for step in begun for name in asked.get(step, ()) if name)
 
 
 def _read_request(connection: socket.socket) -> tuple[HookHeader, bytes]:

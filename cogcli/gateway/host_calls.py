@@ -67,6 +67,8 @@ class _HostAttempt:
         self.changed = threading.Condition()
         self.attempt: Attempt | None = None
         """The engine's attempt, once it has decided and recorded the intent."""
+        self.hooks = 0
+        """The hooks that wait for the decision now."""
         self.granted = False
         self.ended = False
         self.outcome: HostEvent | None = None
@@ -98,9 +100,9 @@ class _HostAttempt:
             self.changed.notify_all()
 
 
-def call_name(call: HostCall) -> str:
-    """Return what a report of a call names it by: its id, else its tool and arguments."""
-    return call.call_id or digest_of({"tool": call.tool, "arguments": call.arguments})
+def call_names(call: HostCall) -> tuple[str, str]:
+    """Return what a report of a call may name it by: its id, and its tool and arguments."""
+    return call.call_id, digest_of({"tool": call.tool, "arguments": call.arguments})
 
 
 class HostSession:
@@ -115,7 +117,7 @@ class HostSession:
         earlier: frozenset[str] = frozenset(),
     ) -> None:
         """`on_bug` is called with an unexpected exception of a run, on its thread. `earlier` are the names of calls
-        (`call_name`) that an earlier server of the session allowed.
+        (`call_names`) that an earlier server of the session allowed.
         """
         self._earlier = earlier
         self._tools = tools
@@ -151,33 +153,48 @@ class HostSession:
                 return HostDecision(False, "another call has the same id")
             try:
                 self._begin(found)
+                decision = self._await_decision(found, time.monotonic() + hold, deadline)
             except CogcliError as error:
                 self._forget(found)
                 return HostDecision(False, describe_error(error))
-            decision = self._await_decision(found, time.monotonic() + hold, deadline)
+            finally:
+                with self._lock:
+                    found.hooks -= 1
             if decision is not None:
                 return decision
             self._forget(found)  # the session ended before the call was recorded
         return HostDecision(False, "the session is ending")
 
     def _find_or_add(self, call: HostCall) -> _HostAttempt | None:
-        """Return the call that a hook is about. None for an id that came with another call."""
+        """Return the call that a hook is about, for which the hook then waits. None for an id that came with another
+        call.
+        """
         content = digest_of({"tool": call.tool, "inputs": call.inputs})
         with self._lock:
             found = self._calls.get(call.call_id) if call.call_id else None
-            if found is not None:
-                return found if found.content == content else None
-            for each in self._calls.values():
-                if each.content == content and self._is_waiting(each):
-                    if call.call_id:  # the host asks again, with another id
-                        del self._calls[each.key]
-                        each.key = call.call_id
-                        self._calls[each.key] = each
-                    return each
-            key = call.call_id or os.urandom(8).hex()
-            found = self._calls[key] = _HostAttempt(call, key, content)
-            self._make_room()
+            if found is not None and found.content != content:
+                return None
+            found = found or self._find_uncollected(content)
+            if found is None:
+                key = call.call_id or os.urandom(8).hex()
+                found = self._calls[key] = _HostAttempt(call, key, content)
+                self._make_room()
+            elif call.call_id and call.call_id != found.key:  # the host asks again
+                self._calls[call.call_id] = self._calls.pop(found.key)
+                found.key = call.call_id
+            found.hooks += 1
             return found
+
+    def _find_uncollected(self, content: str) -> _HostAttempt | None:
+        """Return a call that waits for a person or was approved, and for which no hook waits. The lock is held."""
+        return next(
+            (
+                each
+                for each in self._calls.values()
+                if each.content == content and not each.hooks and self._is_waiting(each)
+            ),
+            None,
+        )
 
     @staticmethod
     def _is_waiting(each: _HostAttempt) -> bool:
@@ -227,7 +244,7 @@ class HostSession:
             if found.grant():
                 return HostDecision(True, f"allowed as step {ticket.step_id}")
             if found.ended:
-                return HostDecision(False, _HELD_BACK)
+                return HostDecision(False, "this call has ended")
             now = time.monotonic()
             if ticket.approval_id and now >= hold_until:
                 return HostDecision(False, describe_waiting(ticket.approval_id))
@@ -261,7 +278,7 @@ class HostSession:
             found.end(event)
         elif found is not None:
             self._alarm(call, "denied")
-        elif self._is_witness(call) and call_name(call) not in self._earlier:
+        elif self._is_witness(call) and self._earlier.isdisjoint(call_names(call)):
             self._alarm(call, "none")
 
     def _find_reported(self, call: HostCall) -> _HostAttempt | None:

@@ -14,7 +14,7 @@ from cogcli.declarations.options import RunOptions
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.verify.check import level_of, verify
 from cogcli.gateway import host_calls
-from cogcli.gateway.host_calls import HostDecision, HostSession, call_name
+from cogcli.gateway.host_calls import HostDecision, HostSession, call_names
 from cogcli.gateway.host_specs import with_host_tools
 from cogcli.gateway.hosts import HOSTS, AgentHost, HostCall, HostEvent
 from cogcli.gateway.session import MAX_WORKERS, SessionPlan
@@ -66,6 +66,7 @@ def test_one_id_is_one_call(session: HostSession) -> None:
     )
     tell(session, "Read", "t1", path="a")
     tell(session, "Read", "t1", path="a")
+    assert ask(session, "Read", "t1", path="a") == HostDecision(False, "this call has ended")
 
 
 def test_equal_calls_without_ids_are_calls_of_their_own(session: HostSession) -> None:
@@ -81,6 +82,21 @@ def test_a_call_that_waits_is_asked_for_once(session: HostSession) -> None:
     assert ask(session, "Bash", "t2", command="ls") == first
     assert ask(session, "Bash", "t2", command="ls") == first
     assert ask(session, "Bash", "t3", command="pwd") != first
+
+
+def test_equal_calls_that_wait_at_the_same_time_are_two(session: HostSession) -> None:
+    found: list[HostDecision] = []
+    workers = [
+        threading.Thread(
+            target=lambda n=n: found.append(ask(session, "Bash", f"t{n}", hold=2, command="ls"))
+        )
+        for n in range(2)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert len({each.reason for each in found}) == 2
 
 
 def test_calls_at_the_same_time(session: HostSession) -> None:
@@ -147,7 +163,7 @@ def test_a_call_that_ran_against_its_decision_is_an_alarm(
 def test_calls_of_an_earlier_server_are_no_alarm(tmp_path: Path) -> None:
     call = HostCall("Read", {"path": "a"}, "/w", "t1")
     bugs: list[BaseException] = []
-    session = open_session(tmp_path, bugs, frozenset((call_name(call),)))
+    session = open_session(tmp_path, bugs, frozenset(call_names(call)))
     session.report(HostEvent("report", call, "done"))
     assert not session.is_live
     session.close("client")
