@@ -55,6 +55,9 @@ def run_hook(words: "Sequence[str]") -> int:
         return deny(host, str(fault))
     except BaseException as bug:
         return deny(host, f"internal: {type(bug).__name__}")
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def deny(host: str, reason: str) -> int:

@@ -151,6 +151,8 @@ class HookServer:
             listener.settimeout(_TICK)
             os.chdir(self._base)
             while self._ending is None and not self._is_idle():
+                if not os.path.lexists(os.path.join(self._folder, path)):
+                    self.stop("signal")  # no hook can reach it any more
                 with suppress(TimeoutError):
                     connection, _ = listener.accept()
                     self._start(connection)

@@ -203,6 +203,10 @@ LINES: dict[str, tuple[str, ...]] = {
     "gateway tools": ("gateway", "tools"),
     "gateway accept": ("gateway", "accept", "demo"),
     "gateway status": ("gateway", "status"),
+    "gateway hook": ("gateway", "hook", "claude-code"),
+    "gateway mark": ("gateway", "mark", "claude-code", "--read-only", "Read"),
+    "gateway config": ("gateway", "config", "claude-code", "--write"),
+    "gateway doctor": ("gateway", "doctor", "claude-code"),
     "config show": ("config", "show"),
     "config trust": (
         "config",
