@@ -274,7 +274,7 @@ class HookServer:
         catalog, tools = with_host_tools(base, self._host, marked, is_governed=bool(options.pack))
         before, earlier = self._close_earlier(settings)
         workers = options.replace(max_workers=max(options.max_workers, MAX_WORKERS))
-        plan = SessionPlan(catalog, workers, self._name[:64], self._host.name, continues=before)
+        plan = SessionPlan(catalog, workers, self._key, self._host.name, continues=before)
         return HostSession(settings, plan, tools, _report_bug, earlier)
 
     def _close_earlier(self, settings: Settings) -> tuple[str, frozenset[str]]:

@@ -65,7 +65,12 @@ def test_the_calls_of_a_host_are_one_governed_run(host: HookHost) -> None:
     }
     assert set(closed) >= {"c1", "c2"}
     status = project.run("gateway", "status", "--json").assert_ok().json["sessions"][0]
-    assert (status["session"], status["calls"], status["done"], status["denied"]) == ("s1", 3, 2, 1)
+    assert (status["session"], status["calls"], status["done"], status["denied"]) == (
+        "claude-code.s1",
+        3,
+        2,
+        1,
+    )
     project.run("verify", "@last").assert_ok()
     project.run("replay", "@last").assert_ok()
 
