@@ -132,6 +132,8 @@ def test_without_the_setting_an_episode_is_for_its_user_and_others_are_told_whos
     assert (listed.json["episodes"], listed.json["unreadable"]) == ([], 1)
     shown = team.approver.cogcli("ls", cwd=team.root).assert_ok()
     assert "1 episode is not listed: it belongs to `daemon`" in shown.err
+    inbox = team.approver.cogcli("approvals", "ls", cwd=team.root).assert_ok()
+    assert "belongs to `daemon`" in inbox.err
     name = team.log.parent.name
     for line in (("trace", name), ("resume", name), ("verify", name)):
         refused = team.approver.cogcli(*line, cwd=team.root).assert_exit(3)

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 from cogcli.app import approvals
 from cogcli.app.approvals import WaitingRequest
+from cogcli.app.episodes import find_unreadable, unreadable_warning
 from cogcli.app.signed_answers import sign_requests
 from cogcli.base.errors import OK
 from cogcli.base.system import current_user
@@ -60,6 +61,8 @@ def ls(
     flags: ListFlags,
 ) -> int:
     """List the open requests of all waiting runs, newest first."""
+    if unreadable := find_unreadable(context.settings):
+        context.warn(unreadable_warning(unreadable))
     if answered:
         return _list_answers(context, role, flags)
     found = approvals.list_requests(context.settings, context.warn, context.again)
