@@ -393,7 +393,7 @@ def _encode_inside(
 
 
 class Samples:
-    """Rules out most long texts in a tenth of the time of the automaton.
+    """Rules out most long texts in a quarter of the time of the automaton.
 
     A text is compared at every `step` characters only. Each form is so long that one of its first
     samples is at such a place, wherever the form is.
