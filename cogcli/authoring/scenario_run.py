@@ -59,6 +59,7 @@ def with_mock_server(specs: CallSpecs, address: str) -> CallSpecs:
     key = next((k for k in keys if k in service.settings), keys[0])
     path = urlsplit(service.settings.get(key) or "").path.rstrip("/")
     settings = {**service.settings, key: f"{address}{path}"}
+    settings.pop("login", None)  # a mock wants no token, and no login belongs to its address
     if "auth_ref" in settings:
         settings["auth_ref"] = variable_of(settings["auth_ref"])
     if "auth" in settings:
