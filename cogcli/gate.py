@@ -35,6 +35,7 @@ from cogcli.gateway.gate_result import (
     result_from_call,
     result_from_pending,
     result_of_unknown,
+    result_of_unknown_argument,
 )
 from cogcli.gateway.own_functions import FunctionCaller, OwnFunction, make_function, with_functions
 from cogcli.gateway.session import MAX_WORKERS, GatewaySession, SessionPlan
@@ -153,8 +154,8 @@ class Gate:
         plain, name = _plain_inputs(inputs), _session_name(session)
         for _ in range(_TRIES):
             begun = self._begin(name, capability, plain, key)
-            if begun is None:
-                return result_of_unknown(capability)
+            if isinstance(begun, GateResult):
+                return begun
             _hold(begun.ticket, self._wait if wait is None else wait)
             found = begun.finish()
             if found is not None:
@@ -179,8 +180,8 @@ class Gate:
         for _ in range(_TRIES):
             # The begin of a run may block.
             begun = await asyncio.to_thread(self._begin, name, capability, plain, key)
-            if begun is None:
-                return result_of_unknown(capability)
+            if isinstance(begun, GateResult):
+                return begun
             await _hold_async(begun.ticket, self._wait if wait is None else wait)
             found = begun.finish()
             if found is not None:
@@ -189,11 +190,14 @@ class Gate:
 
     def _begin(
         self, session: str, capability: str, inputs: Json, key: str | None
-    ) -> _BegunCall | None:
-        """Return a call that its session has taken. None for a capability that the session does not have."""
+    ) -> _BegunCall | GateResult:
+        """Return a call that its session has taken, or the result of one that names what does not exist."""
         known = self._find_parts().catalog.capability(capability)
         if known is None:
-            return None
+            return result_of_unknown(capability)
+        unknown = next((name for name in inputs if name not in known.inputs), None)
+        if unknown is not None:
+            return result_of_unknown_argument(capability, unknown)
         running = self._find_session(session)
         ticket = running.call(known.id, known.id, inputs, key)
         return _BegunCall(running, ticket, self._options.shadow)

@@ -193,6 +193,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gateway:status",
         "list the sessions of gateways, with their calls, denials and open requests",
     ),
+    "gateway learn": (
+        "gateway_learn:learn",
+        "propose a pack from recorded sessions, for a person to review",
+    ),
     "gateway tools": (
         "gateway:list_tools",
         "list the tools of the servers behind a gateway: offered, asking, withheld",

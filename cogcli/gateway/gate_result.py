@@ -129,6 +129,12 @@ def result_from_call(result: CallResult, episode: str) -> GateResult:
     return found._replace(code=error.code, reason=f"{error.message}{hint}", say=say)
 
 
+def result_of_unknown_argument(capability: str, name: str) -> GateResult:
+    """Return the result of a call with an argument that its capability does not have."""
+    reason = f"`{capability}` has no argument `{name[:60]}`"
+    return GateResult("failed", code="request.value", reason=reason)
+
+
 def result_of_unknown(capability: str) -> GateResult:
     """Return the result of a call of a capability that the session does not have."""
     reason = f"the pack has no capability `{capability[:120]}`"

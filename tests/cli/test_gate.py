@@ -114,6 +114,8 @@ def test_calls_are_decided_recorded_and_made_or_not(desk: Any, gate: Gate) -> No
     assert (wrong.status, wrong.code) == ("failed", "input.contract")
     unknown = gate.call("mail.erase", {})
     assert (unknown.status, unknown.code, unknown.step) == ("denied", "capability.unknown", "")
+    surplus = gate.call("mail.send", {"to": "bo@example.com", "cc": "eve@elsewhere.example"})
+    assert (surplus.status, surplus.code, surplus.step) == ("failed", "request.value", "")
     of_project = gate.call("demo.text.upper", {"text": "hi"})
     assert of_project.output == {"text": "HI"}
     assert desk.sent == ["bo@example.com"]

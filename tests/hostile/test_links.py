@@ -207,6 +207,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "gateway mark": ("gateway", "mark", "claude-code", "--read-only", "Read"),
     "gateway config": ("gateway", "config", "claude-code", "--write"),
     "gateway doctor": ("gateway", "doctor", "claude-code"),
+    "gateway learn": ("gateway", "learn", "@last", "-o", "proposals"),
     "config show": ("config", "show"),
     "config trust": (
         "config",
