@@ -85,5 +85,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 175
+MOST: Final = 176
 """All of them together; it falls, but for those of `sdk.py`, which is made of them."""
