@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 
+from cogcli.app.serving.server_socket import Endpoint
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.options import RunOptions
+from cogcli.gateway.clients import ONE_SESSION, SessionRule
 from cogcli.gateway.program import NO_OTHER_LIMITS, SessionLimits
+
+
+class HttpListener(NamedTuple):
+    """Where a gateway listens on HTTP, and the token that each request needs."""
+
+    address: Endpoint
+    token: str
+    socket: socket.socket
+    """It listens already."""
 
 
 class GatewayRequest(NamedTuple):
@@ -21,6 +33,9 @@ class GatewayRequest(NamedTuple):
     hold_seconds: int | None = None
     """How long a call is held that waits for a person. None for the most that hosts wait."""
     limits: SessionLimits = NO_OTHER_LIMITS
+    rule: SessionRule = ONE_SESSION
+    http: HttpListener | None = None
+    """None for stdio."""
 
 
 class GatewayListener(NamedTuple):

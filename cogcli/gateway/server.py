@@ -25,6 +25,7 @@ from cogcli.base.schema import validator
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.calls import CallResult, CallTicket
+from cogcli.gateway.clients import ClientIdentity
 from cogcli.gateway.offer import GatewayOffer
 from cogcli.gateway.request import GatewayListener
 from cogcli.gateway.session import GatewaySession
@@ -52,13 +53,11 @@ class GatewayHandlers:
     def __init__(
         self,
         offer: asyncio.Future[GatewayOffer],
-        session: Callable[[GatewayOffer, str], GatewaySession],
+        session: Callable[[GatewayOffer, ClientIdentity], GatewaySession],
         listener: GatewayListener,
         hold_seconds: float = HOLD_SECONDS,
     ) -> None:
-        """`session` returns the session for the calls of the tools of an offer, and of a client that calls itself
-        by this name.
-        """
+        """`session` returns the session for the calls of the tools of an offer by a client."""
         self._offer = offer
         self._session = session
         self._listener = listener
@@ -107,7 +106,7 @@ class GatewayHandlers:
             report.update(status="refused", error="request.value")
             text = f"error[request.value]: `{tool.name}` does not take these arguments: {problems}"
             return _error_result(text, {"cogcli/code": "request.value"})
-        session = self._session(offer, _name_of(client))
+        session = self._session(offer, _identify(client))
         key = text_at(dict(client.meta or {}), KEY)
         inputs = tool.inputs_from(arguments)
         for _ in range(_MISSED):
@@ -161,12 +160,13 @@ def server_of(handlers: GatewayHandlers) -> Server[Any]:
     )
 
 
-def _name_of(client: ClientRequest) -> str:
-    """Return the name and the version that a client gives itself. Empty if it gives none."""
-    about = client.session.client_params
-    if about is None:
-        return ""
-    return f"{about.client_info.name} {about.client_info.version}".strip()[:_LONGEST_NAME]
+def _identify(client: ClientRequest) -> ClientIdentity:
+    """Return what a request says of its client."""
+    about, name = client.session.client_params, ""
+    if about is not None:
+        name = f"{about.client_info.name} {about.client_info.version}".strip()[:_LONGEST_NAME]
+    headers = getattr(client.request, "headers", None)
+    return ClientIdentity(name, dict(headers or {}), dict(client.meta or {}))
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from cogcli.app.registry import open_registry
+from cogcli.app.serving.server_socket import redirect_standard_streams
 from cogcli.app.serving.stdio_transport import FramePipe, serve_stdio, take_descriptors
 from cogcli.app.settings import Settings
 from cogcli.base import threads
 from cogcli.declarations.session_events import SessionEnding
+from cogcli.gateway.clients import ClientIdentity, SessionPool
 from cogcli.gateway.narrowing import find_constraints, narrow_schema
 from cogcli.gateway.offer import GatewayOffer, find_upstreams, offer_upstreams
-from cogcli.gateway.request import GatewayListener, GatewayRequest
+from cogcli.gateway.request import GatewayListener, GatewayRequest, HttpListener
 from cogcli.gateway.server import HOLD_SECONDS, GatewayHandlers, server_of
 from cogcli.gateway.session import MAX_WORKERS, GatewaySession, SessionPlan
 from cogcli.gateway.tool_specs import SKILL, OfferedTool, with_tools
@@ -25,6 +29,9 @@ from cogcli.run.prepare import RunRequest, call_policy
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack_skills import reach_pack
 from cogcli.specs.unchecked import object_at
+
+if TYPE_CHECKING:
+    from mcp.server import Server
 
 
 class Gateway:
@@ -53,7 +60,8 @@ class Gateway:
             policy = RunRequest(SKILL, {}, options).policy
             call_policy(self._base, policy, SKILL, {})  # raises what the first call would raise
             self._policy = Policy.of(pack_of(self._base, policy)) if policy is not None else None
-        self._session: GatewaySession | None = None
+        self._catalog: Catalog | None = None
+        self._sessions = SessionPool(self._begin_session, request.rule, request.session)
 
     def load_offer(self) -> GatewayOffer:
         """Start the servers, and return what they offer, as the rules of the pack narrow it. Blocks."""
@@ -72,16 +80,17 @@ class Gateway:
             return tool
         return tool._replace(listed_schema=narrow_schema(schema, found, tool.input_fields))
 
-    def session(self, offer: GatewayOffer, client: str) -> GatewaySession:
-        """Return the session for the calls of these tools, which is made once. `client` is the name that its client
-        gives itself.
-        """
-        if self._session is None:
-            catalog = with_tools(self._base, offer.tools.values())
-            request = self._request
-            plan = SessionPlan(catalog, self._options, request.session, client, request.limits)
-            self._session = GatewaySession(self._settings, plan, self.listener.bug)
-        return self._session
+    def session(self, offer: GatewayOffer, client: ClientIdentity) -> GatewaySession:
+        """Return the session of a client for the calls of these tools. Raise the errors of `SessionPool.find`."""
+        if self._catalog is None:
+            self._catalog = with_tools(self._base, offer.tools.values())
+        return self._sessions.find(client)
+
+    def _begin_session(self, name: str, client: str) -> GatewaySession:
+        plan = SessionPlan(
+            self._catalog or Catalog(), self._options, name, client, self._request.limits
+        )
+        return GatewaySession(self._settings, plan, self.listener.bug)
 
     @property
     def hold_seconds(self) -> float:
@@ -90,17 +99,18 @@ class Gateway:
         return HOLD_SECONDS if given is None else float(given)
 
     def close(self, reason: SessionEnding) -> None:
-        """End the session, and wait until its episode is sealed."""
-        if self._session is not None:
-            self._session.close(reason)
+        """End the sessions, and wait until their episodes are sealed."""
+        self._sessions.close(reason)
 
     @property
     def running(self) -> int:
         """Return the number of runs that have not ended."""
-        return int(self._session is not None and self._session.is_live)
+        return self._sessions.live_count
 
     def end_all(self, signal: str) -> None:
-        """Do nothing: the session ends when the transport has ended, within its grace period."""
+        """Begin to end the sessions of HTTP clients. That of a stdio client ends after its transport."""
+        if self._request.http is not None:
+            self._sessions.stop_all("signal")
 
 
 def run_gateway(
@@ -110,14 +120,19 @@ def run_gateway(
     signals: list[signal.Signals],
     announce: Callable[[GatewayOffer], None],
 ) -> str:
-    """Serve one client over stdio until it disconnects or a signal arrives, and seal its session. Return the name of
-    the signal, or an empty text. `announce` is called with what is offered.
+    """Serve until the client on stdio disconnects or a signal arrives, and seal the sessions. Return the name of the
+    signal, or an empty text. `announce` is called with what is offered.
 
     Raise the errors of `Gateway` before the first frame.
     """
     gateway = Gateway(settings, request, listener)
-    pipe = take_descriptors()
-    ended_by: str = anyio.run(_serve, gateway, pipe, signals, announce)
+    http = request.http
+    if http is None:
+        pipe = take_descriptors()
+        ended_by: str = anyio.run(_serve, gateway, announce, partial(_serve_stdio, pipe, signals))
+    else:
+        redirect_standard_streams()
+        ended_by = anyio.run(_serve, gateway, announce, partial(_serve_http, http, signals))
     # A host that has closed the stream sends a signal soon after. The episode is sealed first.
     for number in signals:
         signal.signal(number, lambda *_: None)
@@ -125,13 +140,27 @@ def run_gateway(
     return ended_by
 
 
+async def _serve_stdio(
+    pipe: FramePipe, signals: list[signal.Signals], server: Server[Any], gateway: Gateway
+) -> str:
+    return await serve_stdio(server, pipe, gateway, signals)
+
+
+async def _serve_http(
+    http: HttpListener, signals: list[signal.Signals], server: Server[Any], gateway: Gateway
+) -> str:
+    from cogcli.app.serving.http_transport import http_server, serve_http
+
+    web = http_server(server, http.address, http.token)
+    return await serve_http(web, http.socket, gateway, signals)
+
+
 async def _serve(
     gateway: Gateway,
-    pipe: FramePipe,
-    signals: list[signal.Signals],
     announce: Callable[[GatewayOffer], None],
+    serve: Callable[[Server[Any], Gateway], Awaitable[str]],
 ) -> str:
-    """Serve one client over stdio. Return the name of the signal that ended it, or an empty text."""
+    """Serve by a transport. Return the name of the signal that ended it, or an empty text."""
     loop = asyncio.get_running_loop()
     offer: asyncio.Future[GatewayOffer] = loop.create_future()
 
@@ -155,4 +184,4 @@ async def _serve(
 
     threads.start(load, name="offer")
     handlers = GatewayHandlers(offer, gateway.session, gateway.listener, gateway.hold_seconds)
-    return await serve_stdio(server_of(handlers), pipe, gateway, signals)
+    return await serve(server_of(handlers), gateway)

@@ -135,6 +135,16 @@ class GatewaySession:
         return live is not None and not live.inbox.is_closed
 
     @property
+    def has_run(self) -> bool:
+        """Whether it has a run that is not sealed."""
+        return self._live is not None
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether its last run is sealed, and no new one has begun."""
+        return self._live is None and bool(self._last_episode)
+
+    @property
     def episode_id(self) -> str:
         """The id of the present run's episode, else of the last one. Empty before the first call."""
         live = self._live
@@ -146,12 +156,18 @@ class GatewaySession:
         live = self._live
         return live.inbox if live else None
 
-    def close(self, reason: SessionEnding) -> None:
-        """End the session, and wait until its episode is sealed."""
+    def stop(self, reason: SessionEnding) -> None:
+        """Begin to end the session, without waiting."""
         with self._lock:
             self._closed, live = True, self._live
         if live is not None:
             live.inbox.post(SessionStop(reason))
+
+    def close(self, reason: SessionEnding) -> None:
+        """End the session, and wait until its episode is sealed."""
+        self.stop(reason)
+        live = self._live
+        if live is not None:
             live.ended.wait()
 
     # -- runs ---------------------------------------------------------------------------------------------------------

@@ -34,9 +34,11 @@ def calling(id: Any, tool: str, arguments: dict[str, Any], **meta: Any) -> dict[
 class Server:
     """A running `serve mcp`; what it writes is read by threads, so that it never blocks."""
 
-    def __init__(self, project: Any, *arguments: str) -> None:
+    def __init__(
+        self, project: Any, *arguments: str, command: tuple[str, str] = ("serve", "mcp")
+    ) -> None:
         self.process = subprocess.Popen(
-            [COGCLI, "serve", "mcp", *arguments], cwd=project.root, env=project.env,
+            [COGCLI, *command, *arguments], cwd=project.root, env=project.env,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.out: list[bytes] = []
@@ -97,9 +99,11 @@ class Server:
 
 
 @contextmanager
-def serving(project: Any, *arguments: str) -> Iterator[Server]:
+def serving(
+    project: Any, *arguments: str, command: tuple[str, str] = ("serve", "mcp")
+) -> Iterator[Server]:
     """A server that is gone afterwards, whatever happened."""
-    server = Server(project, *arguments)
+    server = Server(project, *arguments, command=command)
     try:
         yield server
     finally:

@@ -4,16 +4,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 from cogcli.app.run_skill import options_of, with_pack
 from cogcli.app.services import refresh_service
+from cogcli.app.serving.server_socket import bind_socket
 from cogcli.app.wings import WingFunction
 from cogcli.base.errors import ABORTED, NO, OK
 from cogcli.base.terminal_text import visible
-from cogcli.cli.commands.serve import ending_signals, require_sdk, silence_libraries
+from cogcli.cli.commands.serve import (
+    ending_signals,
+    is_token,
+    parse_address,
+    read_token,
+    require_sdk,
+    silence_libraries,
+)
 from cogcli.cli.commands.services import change_lines, service_object
 from cogcli.cli.context import CommandContext
 from cogcli.cli.crash import report_bug
@@ -21,6 +30,7 @@ from cogcli.cli.options import (
     SAFETY,
     FlagDeclaration,
     argument,
+    choice,
     command,
     integer,
     switch,
@@ -30,9 +40,10 @@ from cogcli.cli.options import (
 )
 from cogcli.cli.run_skill import NO_RULE
 from cogcli.declarations.options import OPTIONS
+from cogcli.gateway.clients import ONE_SESSION, SESSION_NAME, SessionRule, is_session_source
 from cogcli.gateway.offer import find_service, find_upstreams, offer_upstreams
 from cogcli.gateway.program import MOST_CALLS, MOST_SECONDS, SessionLimits
-from cogcli.gateway.request import GatewayListener, GatewayRequest
+from cogcli.gateway.request import GatewayListener, GatewayRequest, HttpListener
 from cogcli.gateway.status import SessionStatus, list_sessions
 from cogcli.report.humanize import count_of
 
@@ -44,9 +55,10 @@ if TYPE_CHECKING:
 FROM_HELP: Final = "also the `mcpServers` of this file, such as .mcp.json"
 _RUN_GATEWAY: Final = WingFunction("cogcli.gateway.serving", "run_gateway")
 """Imported when it is called, since it needs the SDK."""
+_VARIABLE: Final = "COGCLI_GATEWAY_TOKEN"
+"""The variable with the token of HTTP clients."""
 _DURATION: Final = re.compile(r"([0-9]{1,6})([smh])")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600}
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
 def duration(name: str, help: str, default: str) -> FlagDeclaration:
@@ -72,6 +84,7 @@ def duration(name: str, help: str, default: str) -> FlagDeclaration:
         ("cogcli gateway serve --from .mcp.json", "the command for an MCP client"),
         ("cogcli gateway serve --from .mcp.json --session desk", "its episode has the name"),
         ("cogcli gateway serve --pack desk@1.0.0 --intent help", "a pack decides about each call"),
+        ("cogcli gateway serve --http 8765 --token-file token", "for clients over HTTP"),
     ),
     exits=(0, 2, 3, 70, 130, 143),
 )
@@ -111,6 +124,39 @@ def serve(
     max_age: Annotated[
         float | None, duration("--max-age", "seal the session at this age", "24h")
     ] = None,
+    http: Annotated[
+        str | None,
+        text("--http", "[HOST:]PORT", "listen on HTTP instead; each request needs the token"),
+    ] = None,
+    token_file: Annotated[
+        str | None,
+        text(
+            "--token-file",
+            "FILE",
+            "with --http: the token, in a file of yours alone",
+            SAFETY,
+            default=f"the variable {_VARIABLE}",
+        ),
+    ] = None,
+    session_from: Annotated[
+        str | None,
+        text(
+            "--session-from",
+            "SOURCE",
+            "with --http: where a session's name is: header:NAME, meta:NAME, or token for one session",
+            default="token",
+        ),
+    ] = None,
+    on_unresolved: Annotated[
+        str,
+        choice(
+            "--on-unresolved",
+            "WORD",
+            ("deny", "new"),
+            "with --session-from: refuse a call without a name, or begin a session for it",
+            default="deny",
+        ),
+    ] = "deny",
     pack: Annotated[
         str | None, text("--pack", "ID@VERSION", "the pack that governs the calls", SAFETY)
     ] = None,
@@ -122,13 +168,13 @@ def serve(
     ] = None,
     shadow: Annotated[bool, switch("--shadow", help=OPTIONS["shadow"].help, panel=SAFETY)] = False,
 ) -> int:
-    """Serve one client until it disconnects or a signal ends the gateway.
+    """Serve the client on stdio until it disconnects, or clients over HTTP, until a signal ends the gateway.
 
     All errors of the command line and the registry are raised before the first frame.
     """
     if context.json:
         raise wrong_flag("`--json` is not for a server", "standard output carries its frames")
-    if session is not None and not _NAME.fullmatch(session):
+    if session is not None and not SESSION_NAME.fullmatch(session):
         raise wrong_value(
             f"`--session`: found `{session[:60]}`",
             expected="letters, digits and `._@-`, at most 64",
@@ -150,12 +196,63 @@ def serve(
         max_calls or most.calls,
         min(max_age or most.seconds, most.seconds),
     )
-    request = GatewayRequest(options, from_ or "", session or "", hold, limits)
+    rule = _session_rule(session, session_from, on_unresolved)
+    listener = _listen(context, http, token_file, session_from)
+    request = GatewayRequest(options, from_ or "", session or "", hold, limits, rule, listener)
     return _serve(context, request)
 
 
+def _session_rule(session: str | None, source: str | None, on_unresolved: str) -> SessionRule:
+    """Return how the session of a request is found. Raise UsageError."""
+    if source is None:
+        return ONE_SESSION
+    if not is_session_source(source):
+        raise wrong_value(
+            f"`--session-from`: found `{source[:60]}`",
+            expected="token, header:NAME or meta:NAME",
+        )
+    if session is not None and source != "token":
+        raise wrong_flag(
+            f"`--session` and `--session-from {source}` both name sessions", "keep one"
+        )
+    return SessionRule(source, "new" if on_unresolved == "new" else "deny")
+
+
+def _listen(
+    context: CommandContext, http: str | None, token_file: str | None, source: str | None
+) -> HttpListener | None:
+    """Return where to listen, with the token of clients; None for stdio. Raise UsageError."""
+    for flag, given in (("--token-file", token_file), ("--session-from", source)):
+        if http is None and given is not None:
+            raise wrong_flag(f"`{flag}` belongs to `--http`", "give --http [HOST:]PORT")
+    address = parse_address(http)
+    if address is None:
+        return None
+    token = _read_token(context, token_file)
+    listening = bind_socket(address)
+    port = listening.getsockname()[1]
+    context.note(f"listening on http://{address.url_host}:{port}/mcp")
+    return HttpListener(address, token, listening)
+
+
+def _read_token(context: CommandContext, path: str | None) -> str:
+    """Return the token of clients, from a file of its owner alone or from the variable. Raise UsageError."""
+    if path is not None:
+        mode = os.stat(path).st_mode & 0o077 if os.path.exists(path) else 0
+        if mode:
+            raise wrong_value(f"`--token-file {path}`: others may use it", f"chmod 600 {path}")
+        return read_token(path)
+    token = context.settings.environ.get(_VARIABLE, "")
+    if not is_token(token):
+        raise wrong_flag(
+            "`--http` needs a token of 16 or more visible ASCII characters",
+            f"give --token-file FILE, or set {_VARIABLE}",
+        )
+    return token
+
+
 def _serve(context: CommandContext, request: GatewayRequest) -> int:
-    """Serve over stdio, and return the exit code."""
+    """Serve, and return the exit code."""
     ended_by: str = _RUN_GATEWAY(
         context.settings,
         request,

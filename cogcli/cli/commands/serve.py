@@ -77,7 +77,7 @@ def serve_mcp(
     if context.json:
         raise wrong_flag("`--json` is not for a server", "standard output carries its frames")
     require_sdk()
-    address, token = _parse_address(http, token_file), _read_token(token_file)
+    address, token = _address_of(http, token_file), read_token(token_file)
     if address is not None and not address.is_loopback and not token:
         what = f"`--http {address.url_host}:{address.port}` can be reached by others"
         raise wrong_flag(what, "give --token-file FILE, or listen on 127.0.0.1")
@@ -99,11 +99,16 @@ def require_sdk() -> None:
         raise ServiceResolutionError("env.extra", what, hint="pip install 'cogcli[mcp]'")
 
 
-def _parse_address(text: str | None, token_file: str | None) -> Endpoint | None:
+def _address_of(http: str | None, token_file: str | None) -> Endpoint | None:
     """Return the address to listen on; None for stdio. Raise UsageError."""
+    if http is None and token_file is not None:
+        raise wrong_flag("`--token-file` belongs to `--http`", "give --http [HOST:]PORT")
+    return parse_address(http)
+
+
+def parse_address(text: str | None) -> Endpoint | None:
+    """Return the address in `[HOST:]PORT`; None for None. Raise UsageError."""
     if text is None:
-        if token_file is not None:
-            raise wrong_flag("`--token-file` belongs to `--http`", "give --http [HOST:]PORT")
         return None
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[2]) > 65535:
@@ -112,14 +117,19 @@ def _parse_address(text: str | None, token_file: str | None) -> Endpoint | None:
     return Endpoint((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
 
 
-def _read_token(path: str | None) -> str:
+def is_token(text: str) -> bool:
+    """Return whether a text is long enough for a token, and can be in a header."""
+    return len(text) >= 16 and text.isascii() and text.isprintable()
+
+
+def read_token(path: str | None) -> str:
     """Return the token in a file; empty without a file. Raise UsageError."""
     if path is None:
         return ""
     from os.path import abspath
 
     token = Secrets({}, lambda _: None).resolve(f"file:{abspath(path)}")
-    if len(token) < 16 or not token.isascii() or not token.isprintable():
+    if not is_token(token):
         raise wrong_value(
             f"`--token-file {path}`: no token", expected="16 or more visible ASCII characters"
         )
