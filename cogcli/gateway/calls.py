@@ -16,6 +16,8 @@ from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError, OverloadedError, RejectedError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.session_events import CallWitnessed, SessionEnding
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.session_events import SessionEnding
 from cogcli.declarations.value_types import Json
 from cogcli.run.answers import Approver
 
@@ -50,7 +52,7 @@ class CallListener:
     def begins(self, step_id: str) -> None:
         """The call is recorded as this step."""
 
-    def waits(self, approval_id: str) -> None:
+    def waits(self, asked: ApprovalRequested) -> None:
         """The call waits for a person's answer to this request."""
 
     def resumes(self) -> None:
@@ -157,6 +159,8 @@ class CallTicket(CallListener):
         self.key = key
         self.step_id = ""
         self.approval_id = ""
+        self.asked: ApprovalRequested | None = None
+        """The request that the call waits for."""
         self.episode_id = ""
         self._result: Future[CallResult | None] = Future()
         self._requested: Future[str] = Future()
@@ -164,13 +168,13 @@ class CallTicket(CallListener):
     def begins(self, step_id: str) -> None:
         self.step_id = step_id
 
-    def waits(self, approval_id: str) -> None:
-        self.approval_id = approval_id
+    def waits(self, asked: ApprovalRequested) -> None:
+        self.approval_id, self.asked = asked.approval_id, asked
         if not self._requested.done():
-            self._requested.set_result(approval_id)
+            self._requested.set_result(asked.approval_id)
 
     def resumes(self) -> None:
-        self.approval_id, self._requested = "", Future()
+        self.approval_id, self.asked, self._requested = "", None, Future()
 
     def ends(self, result: CallResult) -> None:
         if self._result.done():

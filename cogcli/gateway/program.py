@@ -205,7 +205,7 @@ class _Desk:
             self._requests[asked.approval_id] = event
             call = self._calls.get(step)
             if call is not None:
-                call.listener.waits(asked.approval_id)
+                call.listener.waits(asked)
 
     @property
     def _run_id(self) -> str:

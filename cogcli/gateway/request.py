@@ -36,6 +36,8 @@ class GatewayRequest(NamedTuple):
     rule: SessionRule = ONE_SESSION
     http: HttpListener | None = None
     """None for stdio."""
+    asks_client: bool = False
+    """Whether the person at the client may approve calls."""
 
 
 class GatewayListener(NamedTuple):

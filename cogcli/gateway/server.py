@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from mcp.server import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
@@ -25,6 +26,7 @@ from cogcli.base.schema import validator
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.calls import CallResult, CallTicket
+from cogcli.gateway.client_approval import ClientQuestion, ask_person, can_ask, is_modern
 from cogcli.gateway.clients import ClientIdentity
 from cogcli.gateway.offer import GatewayOffer
 from cogcli.gateway.request import GatewayListener
@@ -42,6 +44,17 @@ HOLD_SECONDS: Final = 50.0
 """Seconds for which a call is held. Hosts give up after 60."""
 KEY: Final = "cogcli/idempotency-key"
 """The member of `_meta` with the idempotency key of a call."""
+NAME: Final = "cogcli-gateway"
+INSTRUCTIONS: Final = (
+    "Each call is decided by rules and recorded. `pending` means that a person has to approve the call: show your user"
+    " the command in the reply, go on with something else, and make the same call later for its result. A call that was"
+    " denied or rejected was not made: do not try to reach the same by another tool. `effect.in-doubt` means that the"
+    " call may have happened: do not repeat it, and tell your user."
+)
+STATE_SECONDS: Final = 600.0
+"""Seconds for which a client may answer a question."""
+_ANSWER_SECONDS: Final = 10.0
+"""Seconds for which a call that was just answered may end, before it is held as any other."""
 _MISSED: Final = 3
 _LONGEST_NAME: Final = 100
 """The most characters of the name that a client gives itself."""
@@ -56,12 +69,15 @@ class GatewayHandlers:
         session: Callable[[GatewayOffer, ClientIdentity], GatewaySession],
         listener: GatewayListener,
         hold_seconds: float = HOLD_SECONDS,
+        *,
+        asks_client: bool = False,
     ) -> None:
         """`session` returns the session for the calls of the tools of an offer by a client."""
         self._offer = offer
         self._session = session
         self._listener = listener
         self._hold = hold_seconds
+        self._asks_client = asks_client
 
     async def list(
         self, _: ClientRequest, params: types.PaginatedRequestParams | None
@@ -75,7 +91,7 @@ class GatewayHandlers:
 
     async def call(
         self, client: ClientRequest, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Make a call of the session. Raise only MCPError, and only for a tool that does not exist."""
         offer = await asyncio.shield(self._offer)
         tool = offer.tools.get(params.name)
@@ -83,7 +99,7 @@ class GatewayHandlers:
             raise MCPError(code=types.INVALID_PARAMS, message=_unknown_text(offer, params.name))
         report: dict[str, str] = {"status": "cancelled"}
         try:
-            return await self._call(offer, tool, client, params.arguments or {}, report)
+            return await self._call(offer, tool, client, params, report)
         except CogcliError as error:
             report.update(status="refused", error=error.code)
             return _error_result(_error_text(error), {"cogcli/code": error.code})
@@ -99,9 +115,10 @@ class GatewayHandlers:
         offer: GatewayOffer,
         tool: OfferedTool,
         client: ClientRequest,
-        arguments: Json,
+        params: types.CallToolRequestParams,
         report: dict[str, str],
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        arguments = params.arguments or {}
         if problems := _find_violations(tool, arguments):
             report.update(status="refused", error="request.value")
             text = f"error[request.value]: `{tool.name}` does not take these arguments: {problems}"
@@ -112,6 +129,10 @@ class GatewayHandlers:
         for _ in range(_MISSED):
             ticket = await self._begin(session, tool, inputs, key)
             future = asyncio.wrap_future(ticket.future)
+            question = await self._ask(session, ticket, future, client, params)
+            if question is not None:
+                report.update(status="asked", episode=session.episode_id, step=ticket.step_id)
+                return question
             await self._wait(ticket, future)
             episode, step = ticket.episode_id or session.episode_id, ticket.step_id
             meta = {"cogcli/episode_id": episode, "cogcli/step_id": step}
@@ -125,6 +146,38 @@ class GatewayHandlers:
                 report.update(status=result.status, error=result.error.code if result.error else "")
                 return _tool_result(result, meta | {"cogcli/status": result.status})
         return _error_result("error[call.overloaded]: the session is ending", {})
+
+    async def _ask(
+        self,
+        session: GatewaySession,
+        ticket: CallTicket,
+        future: asyncio.Future[CallResult | None],
+        client: ClientRequest,
+        params: types.CallToolRequestParams,
+    ) -> types.InputRequiredResult | None:
+        """Ask the person at the client about a call that waits for an approval, and pass on the answer.
+
+        Return the question if the client has to ask, and to call again.
+        """
+        if not self._asks_client or not can_ask(client):
+            return None
+        requested = asyncio.wrap_future(ticket.requested)
+        either: list[asyncio.Future[Any]] = [future, requested]
+        await asyncio.wait(either, timeout=HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        asked = ticket.asked
+        question = ClientQuestion(params.name, asked) if asked is not None else None
+        if question is None or not question.is_allowed:
+            return None
+        if not is_modern(client):
+            answer = await ask_person(client, question, HOLD_SECONDS)
+        elif params.request_state is None:
+            return question.as_result()
+        else:
+            answer = question.answer_from_params(params)
+        if answer is not None:
+            session.answer(answer)
+            await asyncio.wait([future], timeout=_ANSWER_SECONDS)
+        return None
 
     async def _wait(self, ticket: CallTicket, future: asyncio.Future[CallResult | None]) -> None:
         """Wait for the result of a call, as long as hosts do. One that waits for a person is held for less."""
@@ -152,12 +205,17 @@ class GatewayHandlers:
 
 def server_of(handlers: GatewayHandlers) -> Server[Any]:
     """Return the MCP server of these handlers, for any transport."""
-    return Server(
-        "cogcli-gateway",
+    server: Server[Any] = Server(
+        NAME,
         version=__version__,
+        instructions=INSTRUCTIONS,
         on_list_tools=handlers.list,
         on_call_tool=handlers.call,
     )
+    # What a client sends back of a question is what this process sent, for the same call, and not for long.
+    security = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
+    server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
+    return server
 
 
 def _identify(client: ClientRequest) -> ClientIdentity:

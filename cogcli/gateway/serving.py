@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from cogcli.app.registry import open_registry
+from cogcli.app.serving.http_transport import http_server, serve_http
 from cogcli.app.serving.server_socket import redirect_standard_streams
 from cogcli.app.serving.stdio_transport import FramePipe, serve_stdio, take_descriptors
 from cogcli.app.settings import Settings
@@ -98,6 +99,11 @@ class Gateway:
         given = self._request.hold_seconds
         return HOLD_SECONDS if given is None else float(given)
 
+    @property
+    def asks_client(self) -> bool:
+        """Whether the person at the client may approve calls."""
+        return self._request.asks_client
+
     def close(self, reason: SessionEnding) -> None:
         """End the sessions, and wait until their episodes are sealed."""
         self._sessions.close(reason)
@@ -149,8 +155,6 @@ async def _serve_stdio(
 async def _serve_http(
     http: HttpListener, signals: list[signal.Signals], server: Server[Any], gateway: Gateway
 ) -> str:
-    from cogcli.app.serving.http_transport import http_server, serve_http
-
     web = http_server(server, http.address, http.token)
     return await serve_http(web, http.socket, gateway, signals)
 
@@ -183,5 +187,11 @@ async def _serve(
             loop.call_soon_threadsafe(settle, found, None)
 
     threads.start(load, name="offer")
-    handlers = GatewayHandlers(offer, gateway.session, gateway.listener, gateway.hold_seconds)
+    handlers = GatewayHandlers(
+        offer,
+        gateway.session,
+        gateway.listener,
+        gateway.hold_seconds,
+        asks_client=gateway.asks_client,
+    )
     return await serve(server_of(handlers), gateway)

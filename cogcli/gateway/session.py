@@ -156,6 +156,12 @@ class GatewaySession:
         live = self._live
         return live.inbox if live else None
 
+    def answer(self, answer: PersonAnswer) -> None:
+        """Pass the answer of a person to the run. It is judged there; an answer to no open request is ignored."""
+        live = self._live
+        if live is not None:
+            live.inbox.post(answer)
+
     def stop(self, reason: SessionEnding) -> None:
         """Begin to end the session, without waiting."""
         with self._lock:

@@ -157,6 +157,14 @@ def serve(
             default="deny",
         ),
     ] = "deny",
+    ask_client: Annotated[
+        bool,
+        switch(
+            "--ask-client",
+            help="let the person at the client approve calls that need no role; proves no identity",
+            panel=SAFETY,
+        ),
+    ] = False,
     pack: Annotated[
         str | None, text("--pack", "ID@VERSION", "the pack that governs the calls", SAFETY)
     ] = None,
@@ -198,7 +206,9 @@ def serve(
     )
     rule = _session_rule(session, session_from, on_unresolved)
     listener = _listen(context, http, token_file, session_from)
-    request = GatewayRequest(options, from_ or "", session or "", hold, limits, rule, listener)
+    request = GatewayRequest(
+        options, from_ or "", session or "", hold, limits, rule, listener, ask_client
+    )
     return _serve(context, request)
 
 
