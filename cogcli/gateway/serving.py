@@ -60,7 +60,8 @@ class Gateway:
             self._base = reach_pack(open_registry(settings), options.pack)
             policy = RunRequest(SKILL, {}, options).policy
             call_policy(self._base, policy, SKILL, {})  # raises what the first call would raise
-            self._policy = Policy.of(pack_of(self._base, policy)) if policy is not None else None
+            if policy is not None and not options.shadow:  # a trial narrows nothing
+                self._policy = Policy.of(pack_of(self._base, policy))
         self._catalog: Catalog | None = None
         self._sessions = SessionPool(self._begin_session, request.rule, request.session)
 

@@ -64,6 +64,11 @@ def echo(id: Any, given: dict[str, Any]) -> Any:
     return text(given["text"])
 
 
+def writes(id: Any, given: dict[str, Any]) -> Any:
+    note(f"wrote {given['text']}")
+    return text(given["text"])
+
+
 def structured(id: Any, given: dict[str, Any]) -> Any:
     return {**text("ignored"), "structuredContent": {"said": given["text"], "n": 1}}
 
@@ -283,7 +288,7 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
         echo, structured, object_text, blocks, fails, code, usage, noisy, floods_stderr, not_a_number, twice_a_key,
         deep, huge, many_items, foreign_id, answers_twice, wrong_types, no_object, notifies, demands, surroundings,
         endless_line, endless_messages, secret, echo_meta, waits, meets, hangs, dies, breeds, breaks_promise,
-        slow_pattern,
+        slow_pattern, writes,
     )
 }  # fmt: skip
 _OUTPUTS = {
