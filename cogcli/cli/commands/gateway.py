@@ -82,7 +82,6 @@ def duration(name: str, help: str, default: str) -> FlagDeclaration:
 @command(
     examples=(
         ("cogcli gateway serve --from .mcp.json", "the command for an MCP client"),
-        ("cogcli gateway serve --from .mcp.json --session desk", "its episode has the name"),
         ("cogcli gateway serve --pack desk@1.0.0 --intent help", "a pack decides about each call"),
         ("cogcli gateway serve --http 8765 --token-file token", "for clients over HTTP"),
     ),
