@@ -15,9 +15,8 @@ from typing import Final
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError, OverloadedError, RejectedError
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.session_events import CallWitnessed, SessionEnding
 from cogcli.declarations.governance_events import ApprovalRequested
-from cogcli.declarations.session_events import SessionEnding
+from cogcli.declarations.session_events import CallWitnessed, SessionEnding
 from cogcli.declarations.value_types import Json
 from cogcli.run.answers import Approver
 

@@ -20,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.gateway.calls import PersonAnswer
+from cogcli.run.answers import Approver
 from cogcli.specs.unchecked import value_at
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class ClientQuestion(NamedTuple):
             return None
         granted = result.action == "accept" and value_at(result.content, _APPROVE) is True
         reason = "answered at the client, which proves no identity"
-        return PersonAnswer(self.asked.approval_id, granted, _BY, reason)
+        return PersonAnswer(self.asked.approval_id, granted, Approver(_BY, reason))
 
 
 def can_ask(client: ClientRequest) -> bool:
