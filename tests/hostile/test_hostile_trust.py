@@ -73,6 +73,8 @@ KEY_LINES: dict[str, str] = {
     "hooks.on_failure": 'hooks.on_failure = ["touch", "{marks}/hook-failure"]',
     "hooks.on_end": 'hooks.on_end = ["true"]',  # runs of a trusted project end in many tests here
     "hooks.timeout_s": "hooks.timeout_s = 300",
+    "approvers": "",  # a project may say nothing, and nothing of the next: tests/unit/app/test_approver_keys.py
+    "episodes.mode": "",
     "packs": 'packs = {pins = {canary = "1.0.0"}, env = {prod = {canary = "1.0.0"}}}',
 }
 """Each key of `cogcli.toml` with the most that a project may say: a new key needs a line of its own."""
