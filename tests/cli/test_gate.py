@@ -61,6 +61,13 @@ RULE_OF_GREETINGS = """\
     - rule_id: cards"""
 
 
+@pytest.fixture(autouse=True)
+def forgotten_modules() -> Iterator[None]:
+    """A gate loads the module of a project into this process, where tests of other projects run, too."""
+    yield
+    sys.modules.pop("demo_services", None)
+
+
 @pytest.fixture
 def desk(demo: Any) -> Any:
     """A project with a pack, and the names that were written to by its function."""

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 from support.oauth_server import MARK, Desk, guarded_server
+from support.pages import blocks
 from support.project import COGCLI
 
 pytestmark = pytest.mark.slow
 
+GUIDE = Path(__file__).parents[2] / "docs/how-to/log-in-to-services.md"
 BROWSER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20).read()"
 
 
@@ -94,6 +96,20 @@ def test_a_login_serves_runs_until_it_is_ended(desktop: Any, desk: Desk) -> None
     again = desktop.run("services", "logout", "sums").assert_ok()
     assert "there was no login" in again.out
     desktop.run("run", "demo.add", "-p", "a=2").assert_exit(3)
+
+
+def test_the_guide_is_followed(desktop: Any, desk: Desk) -> None:
+    services = [block for block in blocks(GUIDE) if block.named == "services/local/notes.yaml"]
+    assert len(services) == 2, "for a person, and without one"
+    for block in services:
+        desktop.write(block.named, block.text)
+        desktop.run("validate", block.named).assert_ok()
+    here = services[0].text.replace("https://notes.example/mcp", desk.resource)
+    desktop.write("services/local/notes.yaml", f"{here}network: private\n")
+    login = desktop.started("services", "login", "notes").assert_ok()
+    assert "logged in as ada@example.org" in login.out
+    assert "ada@example.org" in desktop.run("services", "show", "notes").assert_ok().out
+    desktop.run("services", "logout", "notes").assert_ok()
 
 
 def test_ctrl_c_ends_the_wait_for_a_browser(desktop: Any) -> None:

@@ -58,6 +58,7 @@ GUIDES_ELSEWHERE = (
     "docs/test_editor_page.py",
     "docs/test_agent_skills_page.py",
     "cli/test_serve_mcp.py",
+    "cli/test_services_login.py",
     "cli/test_gateway.py",
     "cli/test_gate.py",
     "cli/test_hooks.py",

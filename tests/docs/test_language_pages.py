@@ -191,7 +191,7 @@ LEAST: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
     "pack": (Pack.of, _PACK),
     "service": (
         lambda raw: (Service.of(raw).replace(settings={}), Service.of(raw).credentials),
-        {"id": "s", "kind": "openapi", "base_url": "https://a.b", "auth": {"n": {}}},
+        {"id": "s", "kind": "openapi", "base_url": "https://a.b", "auth": {"n": {}}, "login": {}},
     ),
 }
 """How each kind is made of its mapping, and one that has every block and as little as possible in it."""
