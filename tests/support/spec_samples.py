@@ -46,7 +46,7 @@ def draw_value(shape: Shape, random: Random, depth: int = 0) -> Any:
         case Text():
             return random.choice(sorted(shape.choices) or [t for t in TEXTS if _fits(shape, t)])
         case NumberShape():
-            return random.choice([each for each in (1, 1.5, 2, 250) if _within(shape, each)])
+            return random.choice([each for each in (1, 1.5, 2, 250, 2000) if _within(shape, each)])
         case Boolean():
             return random.random() < 0.5
         case Data():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cogcli.app.run_skill import environment_of
-from cogcli.app.services import _build_invoker_context
+from cogcli.app.services import build_call_context
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
 from cogcli.base.redact import Redactor
@@ -30,7 +30,7 @@ def contexts(settings: Settings) -> list[InvokerContext]:
     """Those of a run and of `services refresh`."""
     environment = environment_of(settings)
     runner = build_live_runner(environment, Catalog(), SelectionOptions({}, None, {}), Redactor(()))
-    return [runner._context, _build_invoker_context(settings)]
+    return [runner._context, build_call_context(settings)]
 
 
 def test_every_call_of_an_untrusted_project_reads_only_its_files(tmp_path: Path) -> None:
