@@ -193,7 +193,7 @@ def _files(
         paths = []
         for name, lines in (("allowed", allowed), ("revoked", revoked), ("signature", (armored,))):
             path = Path(folder, name)
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            path.write_bytes("".join(f"{line}\n" for line in lines).encode())
             paths.append(str(path))
         yield paths[0], paths[1], paths[2]
 

@@ -131,10 +131,19 @@ class Snapshots:
         self._min_size = journal.size + journal.stored - stored
 
     def _fold_new_events(self) -> None:
-        """Fold the new events. Raise OSError for a log that is shorter than what was written."""
+        """Fold the new events. Raise OSError for a log that is shorter than what was written, or a blob that cannot be
+        read: its reference is no value, and a snapshot with it would not be the state of the log.
+        """
         folder = self._journal.folder
         with closing(BlobFolder(folder)) as kept:
-            reader = BlobReader(kept.get)
+
+            def get(name: str) -> bytes:
+                found = kept.get(name)
+                if found is None:
+                    raise OSError(f"the blob {name} cannot be read")
+                return found
+
+            reader = BlobReader(get)
             for _, line in Lines(folder.part(EVENTS, self._read, self._journal.size)):
                 value = parse_line(line)
                 self._rules = self._rules or rules_of(value.get("payload")) or FIRST

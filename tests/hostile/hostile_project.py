@@ -277,7 +277,7 @@ PACK: Final = {
     "policy_layer": {
         "permissions": [{"role": "anybody", "allow": [*_EVERY, "fs.file.write", "web.page.fetch"]}],
         "guardrails": {"must_refuse": [_GUARDRAIL], "must_escalate": [{**_GUARDRAIL, "id": "also"}]},
-        "gates": {"GATE_TRAP": {"approver_roles": ["anybody"], "ttl_s": 999999999, "allow_self": True}},
+        "gates": {"GATE_TRAP": {"approver_roles": ["anybody"], "ttl_s": 999999999, "allow_self": True, "signed": True}},
         "rules": [{
             "rule_id": "all", "mode": "enforce", "applies_to": {"intents": ["*"], "capabilities": ["*"]},
             "if": {"==": [{"var": "args.text"}, URL]},
