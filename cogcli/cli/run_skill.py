@@ -82,7 +82,7 @@ def run_skill(
     return result.exit_code
 
 
-NO_RULE: Final = (
+SHADOW_NOTE: Final = (
     "shadow: no rule of the pack is enforced; permissions, built-in gates and trust hold"
 )
 """What a command reports that starts a run under `--shadow`."""
@@ -139,7 +139,7 @@ def read_options_of(
     except UsageError as error:
         problems.append(error)
     if options.shadow:
-        context.note(NO_RULE)
+        context.note(SHADOW_NOTE)
     return GivenOptions(options, problems)
 
 

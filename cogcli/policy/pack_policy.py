@@ -265,15 +265,13 @@ class _Judgment:
         if found is False:
             return
         verdict, reason = self._find_verdict(rule, None if found is True else found)
-        if self._is_shadow or not declared.is_enforced:
+        if not declared.is_enforced:
             self._would.append({"rule": declared.rule_id, "verdict": verdict})
-            if declared.is_enforced and found is True:
-                # Masks stay: they lift nothing, and what they hide must not reach the log.
-                self._obligations.update(
-                    dict.fromkeys(
-                        each for each in declared.then.obligations if each.startswith(MASK)
-                    )
-                )
+            return
+        if self._is_shadow:
+            self._would.append({"rule": declared.rule_id, "verdict": verdict})
+            if found is True:
+                self._keep_masks(declared)
             return
         if found is True:
             self._matched.append(declared.rule_id)
@@ -286,6 +284,14 @@ class _Judgment:
                 declared.rule_id,
                 declared.then.gate if verdict == declared.then.verdict else "",
             )
+
+    def _keep_masks(self, declared: PolicyRule) -> None:
+        """Add the masks of a rule that is not enforced.
+
+        They lift nothing, and what they hide must not reach the log.
+        """
+        masks = (each for each in declared.then.obligations if each.startswith(MASK))
+        self._obligations.update(dict.fromkeys(masks))
 
     def _find_verdict(self, rule: CompiledPolicyRule, error: RuleError | None) -> tuple[str, str]:
         """Return the verdict of a rule and its reason. The rule matches, or `error` explains why it has no result."""

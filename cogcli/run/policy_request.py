@@ -10,9 +10,9 @@ from cogcli.declarations.value_types import Json
 
 
 class PolicyRequest(NamedTuple):
-    """The values of `--pack`, `--intent`, `--user`, `--safety-mode`, `--budget`, `--with-pack` and
-    `--shadow`. All are empty for
-    the default policy.
+    """The values of `--pack`, `--intent`, `--user`, `--safety-mode`, `--budget`, `--with-pack` and `--shadow`.
+
+    All are empty for the default policy.
     """
 
     pack: str = ""

@@ -38,7 +38,7 @@ from cogcli.cli.options import (
     wrong_flag,
     wrong_value,
 )
-from cogcli.cli.run_skill import NO_RULE
+from cogcli.cli.run_skill import SHADOW_NOTE
 from cogcli.declarations.options import OPTIONS
 from cogcli.gateway.clients import ONE_SESSION, SESSION_NAME, SessionRule, is_session_source
 from cogcli.gateway.offer import find_service, find_upstreams, offer_upstreams
@@ -195,7 +195,7 @@ def serve(
         ),
     )
     if shadow:
-        context.note(NO_RULE)
+        context.note(SHADOW_NOTE)
     silence_libraries()
     most = SessionLimits()
     limits = SessionLimits(

@@ -165,6 +165,24 @@ def test_a_disk_without_room_stops_snapshots_not_the_run(
     assert not [finding for finding in verify(running.directory) if finding.severity == "error"]
 
 
+def test_a_blob_that_cannot_be_read_gives_no_snapshot(running: Journal) -> None:
+    """Its reference is no value: the state would hold it, and the digest of that state would be in the log."""
+    snapshots = Snapshots(running)
+    snapshots.begin()
+    intent = sample.began(running, "step_1")
+    writes = [sample.written("vars.text", "x" * 30_000)]
+    sample.ended(running, "step_1", intent, writes=writes)
+    before = (running.directory / "state.json").read_bytes()
+    blobs = list((running.directory / "blobs").iterdir())
+    assert blobs
+    for blob in blobs:
+        blob.rename(blob.with_name(f"away-{blob.name}"))
+    snapshots.take()
+    assert (running.directory / "state.json").read_bytes() == before
+    assert last_event(running).event_type != "run.state_projection"
+    assert not snapshots.is_due(LATER), "it has given up"
+
+
 def test_a_log_that_was_cut_gives_no_snapshot(running: Journal) -> None:
     snapshots = Snapshots(running)
     log = running.directory / "events.jsonl"
