@@ -239,12 +239,13 @@ def test_credentials_come_from_variables_named_after_the_service(begun: Project)
     )
     made = bind(begun, value, "--all", id="api").assert_ok()
     service = (begun.root / "services/local/api.yaml").read_text()
-    assert set(re.findall(r"[A-Z][A-Z_]{5,}", service)) == {
+    assert set(re.findall(r"[A-Z][A-Z_]{5,}", service)) - {"OPENAI", *schemes} == {
         "API_TOKEN",
         "API_API_KEY",
-        "OPENAI",
-        "HOME",
-    } - {"HOME"}
+        "API_API_KEY_",
+        "API_USER",
+        "API_PASSWORD",
+    }
     assert "$API_TOKEN is sent to https://api.example: set it" in [
         each["message"] for each in made.json["warnings"]
     ]
@@ -252,6 +253,8 @@ def test_credentials_come_from_variables_named_after_the_service(begun: Project)
     assert bound == {
         "capabilities/api.openai-api-key.yaml",
         "capabilities/api.aws-secret-access-key.yaml",
+        "capabilities/api.asked.yaml",
+        "capabilities/api.basic.yaml",
     }
 
 

@@ -151,7 +151,7 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
         return _by_scheme(schemes, prefix)
     token, headers, taken = "", dict[str, str](), dict[str, str]()
     for scheme in schemes:
-        if scheme.key.lower() in taken or not is_settable(scheme.key):
+        if scheme.key.lower() in taken:
             continue
         taken[scheme.key.lower()] = scheme.name
         if scheme.kind == "token":
@@ -172,7 +172,7 @@ def _known_schemes(document: ApiDocument) -> Iterator[Scheme]:
     for name in _used_schemes(document.head):
         with suppress(DocumentFault):  # the operations that use it are skipped with this reason
             scheme = document.api.scheme(name)
-            if scheme.kind:
+            if scheme.kind and (scheme.header is None or is_settable(scheme.key)):
                 yield scheme
 
 
