@@ -170,7 +170,7 @@ def test_functions_keep_their_signature_and_async_ones_their_loop(desk: Any, gat
         """Look a customer up."""
         loops.append(asyncio.get_running_loop())
         await asyncio.sleep(0)
-        return {"card": "4111", "name": f"{id}{deep}"}
+        return {"card": "4111-2222", "name": f"{id}{deep}"}
 
     governed = gate.tool(look)
 
@@ -178,13 +178,13 @@ def test_functions_keep_their_signature_and_async_ones_their_loop(desk: Any, gat
         async with gate.session("ticket-7") as session:
             both = await asyncio.gather(governed(1), governed(2, deep=True))
             assert [each["name"] for each in both] == ["1False", "2True"]
-            assert all("4111" not in str(each) for each in both)
+            assert all("4111-2222" not in str(each) for each in both)
             masked = await gate.acall("tool.look", {"id": 3})
             assert masked.verdict["decision"] == "transform"
             assert masked.is_masked
         assert set(loops) == {asyncio.get_running_loop()}
         log = desk.root / ".cogcli/episodes" / session.episode_id / "events.jsonl"
-        assert "4111" not in log.read_text()
+        assert "4111-2222" not in log.read_text()
         with pytest.raises(TypeError):
             await governed()
 
@@ -241,7 +241,7 @@ def test_a_trial_enforces_no_rule_and_says_so(desk: Any) -> None:
     with Gate("desk@1.0.0", **options) as gate:
         gate.tool(lambda to: desk.sent.append(to), capability="mail.send")
         gate.tool(lambda name: erased.append(name), capability="tool.erase")
-        gate.tool(lambda: {"card": "4111"}, capability="tool.look")
+        gate.tool(lambda: {"card": "4111-2222"}, capability="tool.look")
         done = gate.call("mail.send", {"to": "eve@elsewhere.example"})
         assert done.is_done
         assert done.is_shadow
