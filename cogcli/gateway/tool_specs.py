@@ -21,7 +21,7 @@ from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.tool_names import capability_ids, client_name
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.mcp.tool_definition import ToolDefinition
+from cogcli.protocols.mcp.tool_definition import ToolDefinition, ToolHints
 from cogcli.specs.catalog import Catalog
 
 SKILL: Final = SESSION_SKILL
@@ -42,12 +42,6 @@ class ObjectSchema(Record):
 
     properties: Json
     required: list[str]
-
-
-class ToolHints(Record):
-    """The annotations of a tool that are shown to a person."""
-
-    readOnlyHint: bool
 
 
 class OfferedTool(NamedTuple):

@@ -5,6 +5,7 @@ docs/reference/protocols.md#wire-checks)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from shlex import quote
 from typing import Final
 
 from cogcli.base.files import UnreadableFile, read_regular
@@ -21,10 +22,10 @@ from cogcli.protocols.contract_finding import (
     OperationInput,
     document_finding,
 )
-from cogcli.protocols.mcp.tool_definition import ToolDefinition
+from cogcli.protocols.mcp.tool_definition import ToolDefinition, ToolHints
 from cogcli.protocols.openapi.contract import object_findings
 from cogcli.protocols.pythoncall.contract import function_findings
-from cogcli.specs.lock import read_locked_tools
+from cogcli.specs.lock import READ_ONLY, read_locked_tools
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.service import MODULES, TABLES
 
@@ -64,12 +65,32 @@ def mcp_findings(
         yield ContractFinding("wire.unpinned", "W", ("service",), message, hint)
         return
     if binding.operation in tools:
-        yield from _tool_findings(binding, tools[binding.operation])
+        tool = tools[binding.operation]
+        yield from _effect_findings(binding, capability, tool)
+        yield from _tool_findings(binding, tool)
         return
     message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
     refresh = f"cogcli services refresh {service.id}"
     hint = suggestion(binding.operation, tools) or f"{list_known(sorted(tools))}; {refresh}"
     yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
+
+
+def _effect_findings(
+    binding: Binding, capability: Capability, tool: Mapping[str, object]
+) -> Iterator[ContractFinding]:
+    """Yield a warning if a capability without side effects is bound to a tool that may have some.
+
+    A person's mark in the lock outweighs the annotations. These decide nothing."""
+    if capability.effect != "none" or tool.get(READ_ONLY) is True:
+        return
+    hints = read_record(ToolHints, tool.get("annotations"))
+    if hints.readOnlyHint and not hints.destructiveHint:
+        return
+    found = "has `destructiveHint`" if hints.destructiveHint else "has no `readOnlyHint`"
+    message = f"tool `{binding.operation}` {found}, but `{capability.id}` declares no side effects"
+    mark = f"cogcli gateway accept {binding.service} --read-only {quote(binding.operation)}"
+    hint = f"declare `properties.side_effects: true`; or look at the tool, then mark it: {mark}"
+    yield ContractFinding("wire.side-effects", "W", ("operation",), message, hint)
 
 
 def _tool_findings(

@@ -10,3 +10,10 @@ class ToolDefinition(Record):
 
     inputSchema: object = None
     outputSchema: object = None
+
+
+class ToolHints(Record):
+    """The annotations of a tool about its effects. They are shown to people and decide nothing."""
+
+    readOnlyHint: bool
+    destructiveHint: bool
