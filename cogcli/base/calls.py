@@ -234,6 +234,15 @@ class ServiceNotice(NamedTuple):
     """Why a server stopped before the end of the run."""
 
 
+class ProgressNotice(NamedTuple):
+    """The progress of a call, as its service reports it. No log records it."""
+
+    step_id: str
+    progress: float
+    total: float | None
+    message: str | None
+
+
 class PageNotice(NamedTuple):
     """A notice that one page of a call was read. `items` are those of the page, `total` all so far."""
 

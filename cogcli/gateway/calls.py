@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Final
 
+from cogcli.base.calls import ProgressNotice
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError, OverloadedError, RejectedError
 from cogcli.base.named_tuple import NamedTuple
@@ -161,6 +162,8 @@ class CallTicket(CallListener):
         self.asked: ApprovalRequested | None = None
         """The request that the call waits for."""
         self.episode_id = ""
+        self.watchers: list[Callable[[ProgressNotice], None]] = []
+        """Get the progress of the call, from any thread."""
         self._result: Future[CallResult | None] = Future()
         self._requested: Future[str] = Future()
 
@@ -259,6 +262,14 @@ class CallBook:
                 self._forget_key(ticket)
             while len(self._keyed) > MOST_KEYS:
                 self._keyed.popitem(last=False)
+
+    def report(self, notice: ProgressNotice) -> None:
+        """Pass the progress of a call to those who wait for its end."""
+        with self._lock:
+            tickets = [each for each in self._open.values() if each.step_id == notice.step_id]
+        for ticket in tickets:
+            for watch in list(ticket.watchers):
+                watch(notice)
 
     def fail_all(self, error: CogcliError | None) -> None:
         """End the tickets of all calls that have no result, because the run is over."""

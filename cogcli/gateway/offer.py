@@ -35,6 +35,7 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
+from cogcli.protocols.mcp.methods import ServerListing
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, read_locked
 from cogcli.run.launch import build_invoker_context
 from cogcli.specs.eligibility import untrusted_reasons
@@ -59,6 +60,8 @@ class GatewayOffer(NamedTuple):
     tools: dict[str, OfferedTool]
     withheld: list[Withheld]
     unavailable: list[Upstream]
+    listings: dict[str, ServerListing]
+    """What each server lists, by its id."""
 
 
 def find_upstreams(settings: Settings, host_file: str = "") -> list[Upstream]:
@@ -137,7 +140,7 @@ def offer_upstreams(
     settings: Settings, upstreams: Sequence[Upstream], *, is_governed: bool
 ) -> GatewayOffer:
     """Start all servers, and return what they offer. `is_governed`: a pack decides about their calls."""
-    offer = GatewayOffer({}, [], [each for each in upstreams if each.service is None])
+    offer = GatewayOffer({}, [], [each for each in upstreams if each.service is None], {})
     invoker = Mcp(build_invoker_context(environment_of(settings), lambda secret: None))
     try:
         listings = [
@@ -150,13 +153,13 @@ def offer_upstreams(
     return offer
 
 
-def _start_listing(invoker: Mcp, service: Service) -> Future[list[Json]]:
-    listing: Future[list[Json]] = Future()
+def _start_listing(invoker: Mcp, service: Service) -> Future[ServerListing]:
+    listing: Future[ServerListing] = Future()
     limits = CallLimits(time.monotonic() + START_SECONDS, Cancellation())
 
     def work() -> None:
         try:
-            listing.set_result(invoker.tools(service, limits))
+            listing.set_result(invoker.listing(service, limits))
         except Exception as error:
             listing.set_exception(error)
 
@@ -171,7 +174,7 @@ def _add_listing(
     settings: Settings,
     offer: GatewayOffer,
     upstream: Upstream,
-    listing: Future[list[Json]],
+    listing: Future[ServerListing],
     *,
     is_governed: bool,
 ) -> None:
@@ -180,7 +183,8 @@ def _add_listing(
     if service is None:
         return
     try:
-        tools = listing.result()
+        found = listing.result()
+        tools = sorted(found.tools + found.methods, key=lambda tool: str(tool["name"]))
         accepted, marked = _select_accepted(settings, service, tools, offer.withheld)
     except CogcliError as error:
         offer.unavailable.append(Upstream(upstream.id, None, f"{error.code}: {error.message}"))
@@ -188,6 +192,7 @@ def _add_listing(
     except Exception as bug:  # of a library, about bytes of a foreign server
         offer.unavailable.append(Upstream(upstream.id, None, f"internal: {type(bug).__name__}"))
         return
+    offer.listings[service.id] = found
     for tool in offer_tools(service, accepted, marked, is_governed=is_governed):
         if tool.name in offer.tools:
             reason = f"its name stands for another tool: {tool.name}"

@@ -1,6 +1,7 @@
 """The MCP server of a gateway: it offers the tools of other servers again (docs/reference/gateway.md).
 
-1. A tool is listed as it was accepted. A call of it is a call of the session, which decides and records.
+1. A tool is listed as it was accepted. A call of it is a call of the session, which decides and records. So is a read
+   of a resource or a prompt.
 2. A call that waits for a person is held for a while. After that the reply says that it is pending, and an equal call
    collects the result.
 3. No client approves anything, and nothing here asks a model to.
@@ -29,6 +30,17 @@ from cogcli.gateway.calls import CallResult, CallTicket
 from cogcli.gateway.client_approval import ClientQuestion, ask_person, can_ask, is_modern
 from cogcli.gateway.clients import ClientIdentity
 from cogcli.gateway.offer import GatewayOffer
+from cogcli.gateway.progress import relay_progress
+from cogcli.gateway.reading import (
+    CallReply,
+    find_prompt,
+    find_resource,
+    list_prompts,
+    list_resources,
+    list_templates,
+    prompt_result,
+    resource_result,
+)
 from cogcli.gateway.request import GatewayListener
 from cogcli.gateway.session import GatewaySession
 from cogcli.gateway.tool_specs import OfferedTool
@@ -61,7 +73,7 @@ _LONGEST_NAME: Final = 100
 
 
 class GatewayHandlers:
-    """The handlers of `tools/list` and `tools/call`."""
+    """The handlers of the requests about tools, resources and prompts."""
 
     def __init__(
         self,
@@ -83,20 +95,69 @@ class GatewayHandlers:
         self, _: ClientRequest, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """Return all tools on one page. Raise MCPError for a cursor."""
-        if params is not None and params.cursor is not None:
-            text = "Unknown cursor: all tools are on one page"
-            raise MCPError(code=types.INVALID_PARAMS, message=text)
-        offer = await asyncio.shield(self._offer)
-        return types.ListToolsResult(tools=[_list_tool(tool) for tool in offer.tools.values()])
+        offer = await self._list_from(params)
+        listed = (tool for tool in offer.tools.values() if not tool.is_method)
+        return types.ListToolsResult(tools=[_list_tool(tool) for tool in listed])
 
-    async def call(
-        self, client: ClientRequest, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def list_resources(
+        self, _: ClientRequest, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Return the resources of all servers on one page. Raise MCPError for a cursor."""
+        return types.ListResourcesResult(resources=list_resources(await self._list_from(params)))
+
+    async def list_templates(
+        self, _: ClientRequest, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Return the templates of all servers on one page. Raise MCPError for a cursor."""
+        templates = list_templates(await self._list_from(params))
+        return types.ListResourceTemplatesResult(resource_templates=templates)
+
+    async def list_prompts(
+        self, _: ClientRequest, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Return the prompts of all servers on one page. Raise MCPError for a cursor."""
+        return types.ListPromptsResult(prompts=list_prompts(await self._list_from(params)))
+
+    async def _list_from(self, params: types.PaginatedRequestParams | None) -> GatewayOffer:
+        """Return what is offered. Raise MCPError for a cursor."""
+        if params is not None and params.cursor is not None:
+            text = "Unknown cursor: everything is on one page"
+            raise MCPError(code=types.INVALID_PARAMS, message=text)
+        return await asyncio.shield(self._offer)
+
+    async def read_resource(
+        self, client: ClientRequest, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        """Read a resource by a call of the session. Raise MCPError if it gives no contents."""
+        offer = await asyncio.shield(self._offer)
+        read = find_resource(offer, params.uri)
+        reply = await self._answer(offer, read.tool, client, read.as_call(params))
+        return resource_result(read, reply)
+
+    async def get_prompt(
+        self, client: ClientRequest, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        """Get a prompt by a call of the session. Raise MCPError if it gives no messages."""
+        offer = await asyncio.shield(self._offer)
+        read = find_prompt(offer, params.name, dict(params.arguments or {}))
+        return prompt_result(await self._answer(offer, read.tool, client, read.as_call(params)))
+
+    async def call(self, client: ClientRequest, params: types.CallToolRequestParams) -> CallReply:
         """Make a call of the session. Raise only MCPError, and only for a tool that does not exist."""
         offer = await asyncio.shield(self._offer)
         tool = offer.tools.get(params.name)
-        if tool is None:
+        if tool is None or tool.is_method:
             raise MCPError(code=types.INVALID_PARAMS, message=_unknown_text(offer, params.name))
+        return await self._answer(offer, tool, client, params)
+
+    async def _answer(
+        self,
+        offer: GatewayOffer,
+        tool: OfferedTool,
+        client: ClientRequest,
+        params: types.CallToolRequestParams,
+    ) -> CallReply:
+        """Make a call of the session, and return the reply to it."""
         report: dict[str, str] = {"status": "cancelled"}
         try:
             return await self._call(offer, tool, client, params, report)
@@ -117,7 +178,7 @@ class GatewayHandlers:
         client: ClientRequest,
         params: types.CallToolRequestParams,
         report: dict[str, str],
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    ) -> CallReply:
         arguments = params.arguments or {}
         if problems := _find_violations(tool, arguments):
             report.update(status="refused", error="request.value")
@@ -129,11 +190,13 @@ class GatewayHandlers:
         for _ in range(_MISSED):
             ticket = await self._begin(session, tool, inputs, key)
             future = asyncio.wrap_future(ticket.future)
-            question = await self._ask(session, ticket, future, client, params)
+            async with relay_progress(client, ticket):
+                question = await self._ask(session, ticket, future, client, params)
+                if question is None:
+                    await self._wait(ticket, future)
             if question is not None:
                 report.update(status="asked", episode=session.episode_id, step=ticket.step_id)
                 return question
-            await self._wait(ticket, future)
             episode, step = ticket.episode_id or session.episode_id, ticket.step_id
             meta = {"cogcli/episode_id": episode, "cogcli/step_id": step}
             report.update(episode=episode, step=step)
@@ -211,6 +274,11 @@ def server_of(handlers: GatewayHandlers) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=handlers.list,
         on_call_tool=handlers.call,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
     )
     # What a client sends back of a question is what this process sent, for the same call, and not for long.
     security = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)

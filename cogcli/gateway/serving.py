@@ -90,7 +90,12 @@ class Gateway:
 
     def _begin_session(self, name: str, client: str) -> GatewaySession:
         plan = SessionPlan(
-            self._catalog or Catalog(), self._options, name, client, self._request.limits
+            self._catalog or Catalog(),
+            self._options,
+            name,
+            client,
+            self._request.limits,
+            reports_progress=True,
         )
         return GatewaySession(self._settings, plan, self.listener.bug)
 

@@ -58,6 +58,8 @@ class SessionPlan(NamedTuple):
     client: str = ""
     """What the client says that it is."""
     limits: SessionLimits = NO_OTHER_LIMITS
+    reports_progress: bool = False
+    """Whether services are asked for the progress of calls."""
     continues: str = ""
     """The episode that the first run continues, of a process that ended."""
     intercept: Intercept | None = None
@@ -213,7 +215,9 @@ class GatewaySession:
         result: RunResult | None = None
         try:
             threads.start(self._watch_answers, live, name="answers")
-            environment = environment_of(self._settings.copy_for_run())
+            environment = environment_of(self._settings.copy_for_run())._replace(
+                on_progress=live.book.report if self._plan.reports_progress else None
+            )
             result = launch(
                 environment, prepared, listener=self._plan.listener, intercept=self._plan.intercept
             )

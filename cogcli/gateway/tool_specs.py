@@ -21,6 +21,7 @@ from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.tool_names import capability_ids, client_name
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.mcp.methods import METHODS
 from cogcli.protocols.mcp.tool_definition import ToolDefinition, ToolHints
 from cogcli.specs.catalog import Catalog
 
@@ -73,6 +74,11 @@ class OfferedTool(NamedTuple):
                 field = f"{field[:60]}_{len(fields)}"
             fields[name] = field
         return fields
+
+    @property
+    def is_method(self) -> bool:
+        """Whether it reads resources or prompts of its server, so that no list of tools has it."""
+        return self.definition["name"] in METHODS
 
     @property
     def proposes_read_only(self) -> bool:

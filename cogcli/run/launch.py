@@ -437,6 +437,7 @@ def build_invoker_context(
         files=environment.files,
         write_roots=environment.write_roots,
         open_registry=environment.open_registry,
+        on_progress=environment.on_progress,
     )
 
 

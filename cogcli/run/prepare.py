@@ -29,7 +29,7 @@ from cogcli.specs.fields import fit_values
 from cogcli.specs.selection import SelectionOptions
 
 if TYPE_CHECKING:
-    from cogcli.base.calls import Answer, Attempt
+    from cogcli.base.calls import Answer, Attempt, ProgressNotice
     from cogcli.base.errors import CogcliError
     from cogcli.base.file_roots import Roots
     from cogcli.base.pinned_file import PinnedFile
@@ -410,6 +410,8 @@ class RunEnvironment(NamedTuple):
     """How signatures of people's answers are judged."""
     intercept: Intercept | None = None
     """Answers attempts instead of the live call (tests of skills). None for live calls."""
+    on_progress: Callable[[ProgressNotice], None] | None = None
+    """Receives the progress of calls, from any thread. None if no one waits for it."""
     export: Callable[[Path], str] | None = None
     """Sends the trace of a sealed episode to a collector, and returns the error text. None for no collector."""
     hooks: Callable[[RunResult], tuple[CogcliError, ...]] | None = None

@@ -5,7 +5,8 @@
 Options: `pid=FILE` writes its process id and those of its children, one a line; `ledger=FILE` notes what it saw;
 `grumbles` says four lines on stderr first; `silent` never answers; `dead` ends at once; `deaf` ignores a closed stdin
 and SIGTERM; `says-file=FILE` describes its tools as that file says; `readonly` says that all of them change nothing;
-`pages=endless|circle`; `tools=NUMBER` more; `named=NAME,NAME` more tools that echo;
+`resources` lists and reads some, and prompts; `pages=endless|circle`; `tools=NUMBER` more;
+`named=NAME,NAME` more tools that echo;
 `takes=SCHEMA`, `gives=SCHEMA` are what `structured` says of its
 text and its reply.
 """
@@ -230,6 +231,15 @@ def waits(id: Any, given: dict[str, Any]) -> Any:
     return text("waited")
 
 
+def progresses(id: Any, given: dict[str, Any]) -> Any:
+    """Reports progress if it is asked to, then answers."""
+    token = (given["__meta"] or {}).get("progressToken")
+    if token is not None:
+        part = {"progressToken": token, "progress": 1, "total": 2, "message": given["text"]}
+        send({"jsonrpc": "2.0", "method": "notifications/progress", "params": part})
+    return text("done" if token is not None else "no token")
+
+
 _meeting = threading.Barrier(4)
 
 
@@ -288,7 +298,7 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
         echo, structured, object_text, blocks, fails, code, usage, noisy, floods_stderr, not_a_number, twice_a_key,
         deep, huge, many_items, foreign_id, answers_twice, wrong_types, no_object, notifies, demands, surroundings,
         endless_line, endless_messages, secret, echo_meta, waits, meets, hangs, dies, breeds, breaks_promise,
-        slow_pattern, writes,
+        slow_pattern, writes, progresses,
     )
 }  # fmt: skip
 _OUTPUTS = {
@@ -328,6 +338,41 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
     return {"tools": tools, **({"nextCursor": following} if following else {})}
 
 
+READS = {"resources": {}, "prompts": {}}
+READERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "resources/list": lambda params: {
+        "resources": [
+            {
+                "uri": "note://one",
+                "name": "one",
+                "title": "The first",
+                "icons": [{"src": "http://127.0.0.1:9/icon"}],
+            }
+        ]
+    },
+    "resources/templates/list": lambda params: {
+        "resourceTemplates": [{"uriTemplate": "note://{name}", "name": "any"}]
+    },
+    "resources/read": lambda params: {
+        "contents": [
+            {"uri": params["uri"], "mimeType": "text/plain", "text": f"of {params['uri']}"}
+        ]
+    },
+    "prompts/list": lambda params: {
+        "prompts": [{"name": "greet", "title": "Greet", "arguments": [{"name": "who"}]}]
+    },
+    "prompts/get": lambda params: {
+        "description": "A greeting.",
+        "messages": [
+            {
+                "role": "user",
+                "content": {"type": "text", "text": f"Hello {params['arguments']['who']}"},
+            }
+        ],
+    },
+}
+
+
 def remember(pid: int) -> None:
     """Let the test know of a process."""
     if "pid" in OPTIONS:
@@ -364,12 +409,15 @@ def serve() -> None:
                 id,
                 {
                     "protocolVersion": params["protocolVersion"],
-                    "capabilities": {"tools": {}},
+                    "capabilities": {"tools": {}, **(READS if "resources" in OPTIONS else {})},
                     "serverInfo": {"name": "test", "version": "1"},
                 },
             )
         elif method == "tools/list":
             reply(id, listed(params))
+        elif method in READERS and "resources" in OPTIONS:
+            note(f"{method} {params.get('uri') or params.get('name') or ''}".strip())
+            reply(id, READERS[method](params))
         elif method == "tools/call":
             threading.Thread(target=called, args=(id, params), daemon=True).start()
         elif id is not None:

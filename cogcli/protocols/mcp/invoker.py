@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from cogcli.base.calls import ServiceNotice
+from cogcli.base.calls import ProgressNotice, ServiceNotice
 from cogcli.base.canonical import compact
 from cogcli.base.errors import (
     CallTimeoutError,
@@ -40,8 +40,9 @@ from cogcli.protocols.invoker import (
 from cogcli.protocols.mcp.connect import identity, require_sdk, require_trust, transport_of
 from cogcli.protocols.mcp.errors import NOT_READY, translate_error
 from cogcli.protocols.mcp.grammar import McpServer
+from cogcli.protocols.mcp.methods import ServerListing, method_of, params_of, result_as_tool
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
-from cogcli.protocols.mcp.session import EventLoopThread, McpLink, Session
+from cogcli.protocols.mcp.session import EventLoopThread, McpLink, OnProgress, Session
 from cogcli.protocols.mcp.tool_checks import (
     plain_reply,
     require_arguments,
@@ -57,6 +58,8 @@ from cogcli.specs.service import MODULES, TABLES
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
 """Codes of failures whose record includes the server's stderr, which may contain the reason."""
+_PROGRESS_SECONDS: Final = 0.1
+"""Between two reports of progress of a call that are passed on."""
 _REPEATABLE: Final = ("idempotent", "effect")
 
 
@@ -92,12 +95,25 @@ class Mcp:
                 raise lost.error from first
 
     def tools(self, service: Service, limits: CallLimits) -> list[Json]:
-        """Return the masked definitions of the tools that a server lists, sorted by name. Raise
-        RuntimeErrorBase."""
+        """Return the masked definitions of the tools and methods that a server offers, sorted by name.
+        Raise RuntimeErrorBase."""
+        listing = self.listing(service, limits)
+        return sorted(listing.tools + listing.methods, key=lambda tool: str(tool["name"]))
+
+    def listing(self, service: Service, limits: CallLimits) -> ServerListing:
+        """Return what a server lists, masked. Raise RuntimeErrorBase."""
         with self._mask_errors():
             require_trust(service)
-            tools = self._context.secrets.mask_known(self._connect(service, limits)[2].tools)
-            return sorted(tools, key=lambda tool: str(tool["name"]))
+            portal, session, link = self._connect(service, limits)
+            until = limits.within(limits.start_seconds)
+            listing = portal.wait(limits, session.list_all, link, until)
+            mask = self._context.secrets.mask_known
+            return ServerListing(
+                mask(listing.tools),
+                mask(listing.resources),
+                mask(listing.templates),
+                mask(listing.prompts),
+            )
 
     def close(self, grace: float) -> None:
         """End all servers in parallel. Without grace they are killed."""
@@ -137,9 +153,9 @@ class Mcp:
         self._note_start(request, session, link)
         exchange = link.transport.traffic.open(note)
         exchange.headers = own
-        body = {"name": request.operation, "arguments": request.payload}
+        body = params_of(request.operation, request.payload)
         about = CallMeta(
-            method="tools/call",
+            method=method_of(request.operation),
             url=link.transport.url,
             started_at=started,
             request={"media_type": _JSON, "body": body},
@@ -152,9 +168,13 @@ class Mcp:
             exchange.notices += unusable_schema_notices(tool)
             require_arguments(tool, request)
             params = {**body, "_meta": _meta(request)}
-            call = partial(portal.wait, limits, session.call, link, params, exchange)
-            result = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
-            meta = _complete_record(about, link, exchange, began, result)
+            call = partial(
+                portal.wait, limits, session.call, link, request.operation, params, exchange,
+                self._progress_of(request),
+            )  # fmt: skip
+            answer = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
+            meta = _complete_record(about, link, exchange, began, answer)
+            result = result_as_tool(request.operation, answer)
             return self._context.secrets.check_quietly(
                 lambda each: _response(request, each, tool, meta), result
             )
@@ -198,6 +218,23 @@ class Mcp:
         if before is not None:
             self._note(ServiceNotice(before.service_id, "mcp", reason="the connection was lost"))
         self._note(ServiceNotice(link.service_id, "mcp", request.run_id, request.step_id))
+
+    def _progress_of(self, request: InvocationRequest) -> OnProgress | None:
+        """Return what takes the progress of a call; None if no one waits for it. Of a flood some is left out."""
+        pass_on = self._context.on_progress
+        if pass_on is None:
+            return None
+        quiet_until = 0.0
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            nonlocal quiet_until
+            now = time.monotonic()
+            if now >= quiet_until:
+                quiet_until = now + _PROGRESS_SECONDS
+                text = quote(message, self._context.secrets) if message else None
+                pass_on(ProgressNotice(request.step_id, progress, total, text))
+
+        return report
 
     def _note(self, change: ServiceNotice) -> None:
         if self._context.note is not None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from cogcli import __version__
 from cogcli.base.errors import (
@@ -25,6 +25,7 @@ from cogcli.base.errors import (
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
+from cogcli.protocols.mcp.methods import ServerListing, request_of
 from cogcli.protocols.mcp.traffic import (
     LOST,
     McpExchange,
@@ -41,10 +42,19 @@ if TYPE_CHECKING:
     import anyio
     from mcp import ClientSession
     from mcp.client._transport import TransportStreams
+    from pydantic import BaseModel
 
 
 MAX_CONNECTIONS: Final = 2
+LIST_SECONDS: Final = 10.0
+"""Seconds that a server may take to list its resources and prompts."""
 REASON_SECONDS: Final = 0.5
+
+
+class OnProgress(Protocol):
+    """Takes the progress of a call, as the SDK reports it."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
 
 class McpTransport:
@@ -196,26 +206,33 @@ class Session:
         return link
 
     async def call(
-        self, link: McpLink, params: Json, exchange: McpExchange, deadline: float
+        self,
+        link: McpLink,
+        operation: str,
+        params: Json,
+        exchange: McpExchange,
+        on_progress: OnProgress | None,
+        deadline: float,
     ) -> Json:
-        """Return the result of `tools/call`. Its form is checked, and members that the SDK does not
-        know are kept.
+        """Return the result of an operation. Its form is checked, and members that the SDK does not
+        know are kept. With `on_progress` the server is asked to report progress.
 
         Raise CallTimeoutError or the errors of the SDK."""
         import anyio
         from mcp import MCPError
-        from mcp_types import CallToolRequest, CallToolRequestParams
         from pydantic import TypeAdapter
 
         if link.session is None:
             raise TransportError("call.transport", "the connection was closed", left=False)
-        request = CallToolRequest(params=CallToolRequestParams.model_validate(params))
+        request = request_of(operation, params)
         # The SDK has checked the reply's form, and its models would drop unknown members.
         plain_json: Any = TypeAdapter(Json)
         in_progress.set(exchange)
         try:
             with anyio.move_on_after(deadline - time.monotonic()):
-                result: Json = await link.session.send_request(request, plain_json)
+                result: Json = await link.session.send_request(
+                    request, plain_json, progress_callback=on_progress
+                )
                 return result
         except MCPError as error:
             if error.code == CLOSED and link.transport.closed_by is None:
@@ -227,6 +244,25 @@ class Session:
             if link.lost or exchange.fault == LOST:
                 link.mark_lost()
         raise CallTimeoutError("call.timeout", "no answer in time", left=exchange.left)
+
+    async def list_all(self, link: McpLink, deadline: float) -> ServerListing:
+        """Return what the server lists. A list that it does not give in time is empty."""
+        import anyio
+
+        listing, session = ServerListing(link.tools), link.session
+        offered = session.server_capabilities if session is not None else None
+        if session is None or offered is None:
+            return listing
+        seconds = min(deadline - time.monotonic(), LIST_SECONDS)
+        with anyio.move_on_after(seconds):
+            if offered.resources is not None:
+                resources = await _list_pages(session.list_resources, "resources")
+                templates = await _list_pages(session.list_resource_templates, "resourceTemplates")
+                listing = listing._replace(resources=resources, templates=templates)
+            if offered.prompts is not None:
+                prompts = await _list_pages(session.list_prompts, "prompts")
+                listing = listing._replace(prompts=prompts)
+        return listing
 
     @property
     def stderr_text(self) -> str:
@@ -283,6 +319,27 @@ async def list_tools(session: ClientSession) -> list[Json]:
             )
         cursors.add(cursor)
     raise _too_many_error(f"more than {MAX_PAGES} pages")
+
+
+async def _list_pages(list_page: Callable[..., Awaitable[BaseModel]], member: str) -> list[Json]:
+    """Return the entries of a list, as far as its server gives it."""
+    from mcp import MCPError
+    from mcp_types import PaginatedRequestParams
+
+    found: list[Json] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        params = PaginatedRequestParams(cursor=cursor) if cursor else None
+        try:
+            page = await list_page(params=params)
+        except (MCPError, ValueError):  # no such list, or one of another form
+            break
+        members = page.model_dump(by_alias=True, mode="json", exclude_none=True)
+        found += members[member]
+        cursor = members.get("nextCursor")
+        if not cursor:
+            break
+    return found[:MAX_TOOLS]
 
 
 def _too_many_error(what: str) -> ResponseMappingError:

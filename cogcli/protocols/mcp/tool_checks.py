@@ -18,6 +18,7 @@ from cogcli.base.schema import validator
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import InvocationRequest
+from cogcli.protocols.mcp.methods import METHODS
 from cogcli.protocols.mcp.session import McpLink
 from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.protocols.mcp.tool_result import ToolResult
@@ -35,6 +36,8 @@ def tool_of(link: McpLink, request: InvocationRequest) -> Json:
     """Return the tool that a call names. Raise RejectedError for an unknown one, ServerFaultError
     for one listed twice."""
     found = [tool for tool in link.tools if tool["name"] == request.operation]
+    if request.operation in METHODS:  # a tool of this name could stand in its place
+        found.append(METHODS[request.operation])
     if len(found) == 1:
         return found[0]
     name, service = request.operation, request.service.id

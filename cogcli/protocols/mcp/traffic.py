@@ -24,11 +24,11 @@ from cogcli.base.errors import (
     ServerFaultError,
     TransportError,
 )
-from cogcli.base.jsonvalue import list_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.mcp.methods import CALL, METHODS, count_items
 from cogcli.protocols.mcp.tool_result import InputDemand
 from cogcli.protocols.rpc_messages import read_answer
 
@@ -94,7 +94,7 @@ LOST: Final = McpFault(
 
 
 class McpExchange:
-    """One `tools/call`: whether its frame went out, the size of both frames, and its fault."""
+    """One call: whether its frame went out, the size of both frames, and its fault."""
 
     def __init__(self) -> None:
         self.id: int | str | None = None
@@ -135,14 +135,14 @@ class McpTraffic:
 
     def register(self, message: JSONRPCMessage, size: int | None = None) -> McpExchange | None:
         """Register a request by its id before it is sent. Return the current task's exchange if it
-        is its `tools/call`."""
+        is its call."""
         from mcp_types import JSONRPCRequest
 
         if not isinstance(message, JSONRPCRequest):
             return None
         self._pending.add(message.id)
         exchange = in_progress.get()
-        if exchange is None or message.method != "tools/call":
+        if exchange is None or (message.method != CALL and message.method not in METHODS):
             return None
         exchange.id, exchange.request_bytes = message.id, size
         self._open[message.id] = exchange
@@ -294,7 +294,7 @@ class GuardedRead(Stream):
         for method in read_record(InputDemand, message.result).methods:
             self._traffic.note(refusal_of(method))
         exchange = self._traffic.of(message.id)
-        count = len(list_of(message.result.get("content")))
+        count = count_items(message.result)
         if exchange is None or count <= MAX_ITEMS:
             return True
         text = f"the reply has {count:,} content items, at most {MAX_ITEMS:,} are allowed"
