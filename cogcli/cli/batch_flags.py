@@ -1,6 +1,6 @@
 """The flags of `run SKILL --batch` (docs/reference/batch.md#command).
 
-typer reads the annotations, so they are values here and no text: this file has no `from __future__ import annotations`.
+The annotations are read, so they are values here and no text: this file has no `from __future__ import annotations`.
 """
 
 from cogcli.cli.options import (

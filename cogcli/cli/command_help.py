@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
-from typer.core import TyperOption
-
 from cogcli import __version__
 from cogcli.cli.app import COMMANDS, COMMON, GROUPS, TOPICS, commands_of
 from cogcli.cli.options import PANELS, Call
 from cogcli.cli.typer_app import load, root, usage
+from cogcli.cli.typer_core import TyperOption
 
 WIDTH = 80
 _WIDEST_NAME = 26

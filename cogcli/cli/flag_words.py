@@ -7,12 +7,14 @@ A flag that takes a value takes the next word unless that word is a known flag.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from typer.core import TyperOption
+from typing import TYPE_CHECKING
 
 from cogcli.base.named_tuple import NamedTuple
 
-KnownFlags = Mapping[str, TyperOption]
+if TYPE_CHECKING:
+    from cogcli.cli.typer_core import TyperOption
+
+KnownFlags = Mapping[str, "TyperOption"]
 """The flags of a command by spelling."""
 
 

@@ -1,14 +1,12 @@
 """Declarations of commands, flags and arguments, and the flags that several commands share
 (docs/reference/command-line.md#flags).
 
-typer reads the annotations, so they are values here and no text: this file has no `from __future__
+The annotations are read, so they are values here and no text: this file has no `from __future__
 import annotations`."""
 
 from collections.abc import Callable, Mapping
 from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, get_args, get_origin
-
-import typer
 
 from cogcli.base.errors import UsageError
 from cogcli.base.named_tuple import NamedTuple
@@ -29,8 +27,24 @@ Completes = str | tuple[str, ...]
 """
 
 
+class ParameterDeclaration(NamedTuple):
+    """An argument or a flag as it is declared: a command that is run makes typer's parameters of it."""
+
+    names: tuple[str, ...] = ()
+    """The spellings of a flag; none for an argument."""
+    metavar: str | None = None
+    help: str = ""
+    panel: str = ""
+    is_switch: bool = False
+    is_required: bool = False
+    default: str = ""
+    """The default as a text in help."""
+    completes: Completes = ()
+    parse: Callable[[object], object] | None = None
+
+
 FlagDeclaration = Any
-"""What typer reads of an argument or a flag. It is the default of a parameter of any type."""
+"""A ParameterDeclaration. It is the default of a parameter of any type."""
 
 
 def argument(metavar: str, completes: Completes = ()) -> FlagDeclaration:
@@ -39,16 +53,13 @@ def argument(metavar: str, completes: Completes = ()) -> FlagDeclaration:
     `metavar` is its text in help: in brackets if it is optional, empty for the second of two in one
     text.
     """
-    info = typer.Argument(None if metavar.startswith("[") or not metavar else ..., metavar=metavar)
-    info.completes = completes
-    return info
+    is_required = bool(metavar) and not metavar.startswith("[")
+    return ParameterDeclaration(metavar=metavar, is_required=is_required, completes=completes)
 
 
 def switch(*names: str, help: str, panel: str = OPTIONS) -> FlagDeclaration:
     """Declare a flag without a value."""
-    info = typer.Option(False, *names, help=help, rich_help_panel=panel, show_default=False)
-    info.completes = ()
-    return info
+    return ParameterDeclaration(names, help=help, panel=panel, is_switch=True)
 
 
 def text(
@@ -58,17 +69,9 @@ def text(
     """Declare a flag with a string, or with the result of `parse`; with `list[str]` a repeatable one.
 
     `default` is the text in help."""
-    info = typer.Option(
-        None,
-        name,
-        metavar=metavar,
-        help=help,
-        rich_help_panel=panel,
-        show_default=default or False,
-        parser=parse,
+    return ParameterDeclaration(
+        (name,), metavar, help, panel, default=default, completes=completes, parse=parse
     )
-    info.completes = completes
-    return info
 
 
 def wrong_flag(message: str, hint: str = "") -> UsageError:
@@ -146,7 +149,7 @@ def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") ->
 
 
 Declared = tuple[str, object, FlagDeclaration]
-"""Name, type and declaration of a parameter, as typer reads them."""
+"""Name, type and declaration of a parameter."""
 
 
 class Flags:

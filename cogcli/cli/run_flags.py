@@ -1,6 +1,6 @@
 """The flags of a run and of `trace`. Those of options are derived from `declarations/options.py`.
 
-typer reads the annotations, so they are values here and no text: this file has no `from __future__ import annotations`.
+The annotations are read, so they are values here and no text: this file has no `from __future__ import annotations`.
 """
 
 from collections.abc import Mapping

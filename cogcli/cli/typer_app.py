@@ -7,8 +7,8 @@
 3. A value flag takes the next word, whatever it is, unless that word is a flag known there.
 4. Nothing is guessed: a near miss is an error with suggestions.
 
-Only this module touches what typer does not document: `UsageError`, which it does not export (its
-BadParameter is one), and the methods of its commands that parse."""
+Only this module and `typer_core` touch what typer does not document: `UsageError`, and the methods
+of its commands that parse. Parameters are made of what `options` declares, for the named command."""
 
 from __future__ import annotations
 
@@ -16,12 +16,8 @@ import re
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
-from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, cast
-
-import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
-from typer.main import get_command
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, cast, get_origin
 
 from cogcli.base.errors import UsageError
 from cogcli.base.lazy_pattern import lazy_pattern
@@ -34,13 +30,20 @@ from cogcli.cli.options import (
     Command,
     Completes,
     Declared,
-    FlagDeclaration,
     Flags,
     GlobalFlags,
+    ParameterDeclaration,
     untyped_value,
     unwrap,
     wrong_flag,
 )
+from cogcli.cli.typer_core import (
+    TyperArgument,
+    TyperCommand,
+    TyperGroup,
+    TyperOption,
+)
+from cogcli.cli.typer_core import UsageError as TyperUsageError
 from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
@@ -54,7 +57,6 @@ _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
 _PAIR = lazy_pattern(r"\w[\w-]*:?=.*", re.DOTALL)
 """`text=hi`: an input, where its flag was left out."""
-_Refused = cast("type[Exception]", typer.BadParameter.__base__)
 
 
 def parse(argv: list[str]) -> Call:
@@ -120,7 +122,7 @@ class _Level:
             raise mistake
         try:
             rest = super().parse_args(ctx, list(args))  # type: ignore[misc]
-        except _Refused as error:
+        except TyperUsageError as error:
             raise self._convert_error(error) from error
         self._store_global_flags(ctx, parser, typed)
         parser.given = {name: ctx.params[name] for name in typed if name in ctx.params}
@@ -312,12 +314,14 @@ def root(completer: Completer | None = None) -> LazyGroup:
 
 @cache  # several command lines in one process: help, tests
 def group(words: str, completer: Completer | None = None) -> LazyGroup:
-    """Return a group, or the root if `words` is empty."""
-    app = typer.Typer(**_PLAIN)
-    app.callback(cls=LazyGroup, invoke_without_command=True, add_help_option=False)(
-        _callback(_declare_group if words else _declare_root, completer)
+    """Return a group, or the root, which has the global flags, if `words` is empty."""
+    declared = [] if words else GlobalFlags.declared()
+    built = LazyGroup(
+        params=[_parameter(*each, completer) for each in declared],
+        invoke_without_command=True,
+        add_help_option=False,
+        rich_markup_mode=None,
     )
-    built = cast("LazyGroup", get_command(app))
     built.words = words
     return built
 
@@ -328,45 +332,45 @@ def load(words: str, completer: Completer | None = None) -> LazyCommand:
     target, summary = COMMANDS[words]
     module, _, name = target.partition(":")
     declared: Command = getattr(import_module(f"cogcli.cli.commands.{module}"), name)
-    app = typer.Typer(**_PLAIN)
-    app.command(
-        words.split()[-1], cls=LazyCommand, help=summary, add_help_option=False,
+    parameters = _parameters_of(declared.function)
+
+    def bind(**values: object) -> Callable[[Any], int]:
+        """Return the action of the command with these values.
+
+        An untyped value is the default of the function's parameter, else None, False or [].
+        """
+        return partial(declared.function, **parameters.bind(values))
+
+    built = LazyCommand(
+        words.split()[-1],
+        params=[_parameter(*each, completer) for each in parameters.declared],
+        callback=bind,
+        help=summary,
         context_settings={"allow_extra_args": True},
-    )(_callback(declared.function, completer))  # fmt: skip
-    built = cast("LazyCommand", get_command(app))
+        add_help_option=False,
+        rich_markup_mode=None,
+    )
     built.words, built.declared = words, declared
     return built
-
-
-_PLAIN: Json = {
-    "add_completion": False,
-    "rich_markup_mode": None,
-    "pretty_exceptions_enable": False,
-}
-
-
-def _declare_root(context: object, flags: GlobalFlags) -> int:
-    """Declare the global flags. This function is never called."""
-    return 0
-
-
-def _declare_group(context: object) -> int:
-    """Declare a group, which has no flags of its own. This function is never called."""
-    return 0
 
 
 class _Parameters(NamedTuple):
     """The parameters of a command's function."""
 
     declared: list[Declared]
-    """A parameter per flag and word, as typer sees them."""
+    """A parameter per flag and word."""
     defaults: Json
     """By name, of those that are no Flags."""
     groups: dict[str, type[Flags]]
     """By name, of those that are Flags."""
 
-    def bind(self, typed: Json) -> Json:
-        """Return the arguments of the function for the typed values."""
+    def bind(self, values: Json) -> Json:
+        """Return the arguments of the function for the values that typer parsed."""
+        typed = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if value is not None and value != ()
+        }
         bound = {name: typed.get(name, default) for name, default in self.defaults.items()}
         for name, kind in self.groups.items():
             own = (flag for flag, _, _ in kind.declared())
@@ -390,33 +394,38 @@ def _parameters_of(function: Callable[..., int]) -> _Parameters:
     return found
 
 
-def _callback(
-    function: Callable[..., int], completer: Completer | None
-) -> Callable[..., Callable[[Any], int]]:
-    """Return the function that typer calls with the parsed values, which binds them to the
-    command's function.
-
-    An untyped value is the default of the function's parameter, else None, False or [].
-    """
-    parameters = _parameters_of(function)
-
-    def bind(**values: object) -> Callable[[Any], int]:
-        """Return the action of the command with these values."""
-        typed = {name: value for name, value in values.items() if value is not None}
-        return partial(function, **parameters.bind(typed))
-
-    shown = [_parameter(*each, completer) for each in parameters.declared]
-    bind.__signature__ = Signature(shown)  # type: ignore[attr-defined]
-    bind.__annotations__ = {}
-    return bind
-
-
 def _parameter(
-    name: str, kind: object, info: FlagDeclaration, completer: Completer | None
-) -> Parameter:
-    """Return a parameter as typer reads it, with the function that completes its value."""
-    if completer is not None and info.completes:
-        info.autocompletion = lambda ctx, args, incomplete: completer(
-            info.completes, ctx, incomplete
+    name: str, kind: object, declared: ParameterDeclaration, completer: Completer | None
+) -> TyperOption | TyperArgument:
+    """Return a parameter as typer parses it, with the function that completes its value."""
+    complete = None
+    if completer is not None and declared.completes:
+        complete = partial(_complete, completer, declared.completes)
+    is_list = get_origin(kind) is list
+    if not declared.names:
+        return TyperArgument(
+            param_decls=[name],
+            metavar=declared.metavar,
+            required=declared.is_required,
+            nargs=-1 if is_list else None,
+            autocompletion=complete,
         )
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=info, annotation=kind)
+    return TyperOption(
+        param_decls=[name, *declared.names],
+        metavar=declared.metavar,
+        help=declared.help,
+        rich_help_panel=declared.panel,
+        show_default=declared.default or False,
+        default=False if declared.is_switch else None,
+        is_flag=declared.is_switch or None,
+        multiple=is_list,
+        type=declared.parse,
+        autocompletion=complete,
+    )
+
+
+def _complete(
+    completer: Completer, kind: Completes, context: Context, args: list[str], incomplete: str
+) -> list[tuple[str, str]]:
+    """Return the values that complete a parameter, called as typer calls it."""
+    return completer(kind, context, incomplete)

@@ -141,8 +141,11 @@ def read_checkpoints(folder: Folder) -> list[Checkpoint]:
 
 
 def _parse_record(data: bytes, slot: int) -> Checkpoint | None:
+    text = data.strip(b" \n\0")
+    if not text:  # a sealed run of one active period has written only the first slot
+        return None
     try:
-        value = strict_loads(data.strip(b" \n\0"), max_bytes=SLOT, max_nodes=1000)
+        value = strict_loads(text, max_bytes=SLOT, max_nodes=1000)
         match value:
             case {
                 "schema_version": "checkpoint/1", "episode_id": str(episode_id), "events": int(events),

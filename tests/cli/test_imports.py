@@ -92,6 +92,11 @@ def test_whatever_is_not_a_fixed_text_is_parsed_by_typer(
     assert "click" not in names
 
 
+def test_a_command_line_loads_only_the_part_of_typer_that_parses(project: Any) -> None:
+    names = imported(project, ("ls",))
+    assert not {"typer.main", "typer.params", "typer.completion", "subprocess"} & names
+
+
 @pytest.mark.parametrize(
     ("name", "words"), [("ls", "ls"), ("state", "state show"), ("trace", "trace @last")]
 )
