@@ -87,6 +87,20 @@ class RunIdentity(NamedTuple):
     """Returns the empty log of the run, which its caller has claimed."""
 
 
+class EarlierRun(NamedTuple):
+    """What a rerun takes over from the run before it. Empty for a first run."""
+
+    results: Mapping[str, ReusedResult] = {}
+    """The results of the steps that are not run, by step path."""
+    effects: Mapping[str, Any] = {}
+    """The effects, as in `run.started`."""
+    approvals: Sequence[EarlierApproval] = ()
+    """The unused approvals, of which the new run may take over each once."""
+
+
+_NO_EARLIER_RUN: Final = EarlierRun()
+
+
 class InterceptedRunner(NamedTuple):
     """A capability runner that passes each attempt to an interceptor."""
 
@@ -123,76 +137,37 @@ def launch(
     listener: Callable[[Event], None] | None = None,
     control: Control | None = None,
     approvals: Approvals | None = None,
-    taken_over: Mapping[str, ReusedResult] | None = None,
-    effects: Mapping[str, Any] | None = None,
-    earlier_approvals: Sequence[EarlierApproval] = (),
+    earlier: EarlierRun = _NO_EARLIER_RUN,
     intercept: Intercept | None = None,
     identity: RunIdentity | None = None,
 ) -> RunResult:
     """Run a prepared run to its end as a new sealed episode, and return its result.
 
-    On rerun, the steps in `taken_over` are not run, and `effects` are the earlier run's, for `run.started`. The run may
-    take over the unused `earlier_approvals`. All attempts go through `intercept`. Without an `identity` the run gets
+    A rerun takes over what `earlier` holds. All attempts go through `intercept`. Without an `identity` the run gets
     new ids. Raise UnusableEnvironment if the log cannot be written; the written part stays readable.
     """
-    control, intercept = control or Control(), intercept or environment.intercept
+    control = control or Control()
     ledger = open_ledger(environment, prepared.policy)
-    options, redactor = prepared.request.options, Redactor()
-    ids = environment.ids
-    journal = (
-        identity.open_journal(redactor)
-        if identity is not None
-        else _create_journal(environment, options, redactor)
-    )
+    redactor = Redactor()
+    if identity is None:
+        journal = _create_journal(environment, prepared.request.options, redactor)
+        run_id = environment.ids.run_id()
+    else:
+        journal, run_id = identity.open_journal(redactor), identity.run_id
     try:
-        environment, typed = _allow_typed_files(environment, prepared)
-        environment = environment._replace(files=frozenset(prepared.files))
-        runner = build_live_runner(
-            environment,
-            prepared.catalog,
-            prepared.selection,
-            redactor,
-            max_workers=options.max_workers,
-            is_agent=prepared.agent is not None,
+        allowed, typed = _allow_typed_files(environment, prepared)
+        started = _Launch(
+            allowed._replace(files=frozenset(prepared.files)), prepared, earlier, journal, run_id
         )
-        run_id = identity.run_id if identity is not None else ids.run_id()
-        deciders = (prepared.policy, prepared.agent, taken_over, effects, earlier_approvals)
-        others = any(deciders) or bool(prepared.contradictions.lenient)
-        engine = build_engine(
-            prepared.catalog,
-            sink=journal,
-            lines=journal,
-            runner=InterceptedRunner(runner, intercept) if intercept else runner,
-            clock=environment.clock,
-            ids=ids,
-            options=options,
-            listener=listener,
-            approvals=approvals,
-            signatures=environment.signatures,
-            earlier_approvals=_redeemable(environment, journal, earlier_approvals),
-            taken_over=taken_over,
-            effects=effects,
-            policy=prepared.policy,
-            contradictions=prepared.contradictions,
-            service_changes=runner.service_changes,
-            limits=ledger and LimitAccount(ledger, journal.episode_id),
-            snapshots=live_files(
-                journal,
-                run_id,
-                has_waypoints=not others and has_foldable_loops(prepared.catalog),
-            ),
-        )
-        first = _build_request(prepared, journal, runner.pinned())._replace(
-            taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
-            effects=effects or {},
-            approvals={each.approval_id: each.json for each in earlier_approvals},
-            typed=typed,
-            files=[each.to_payload() for each in prepared.files],
+        runner = started.build_runner(redactor)
+        engine = started.build_engine(
+            runner, intercept or environment.intercept, ledger, listener, approvals
         )
         agent = prepared.agent
         if agent is not None and agent.secrets is not None:
             agent.secrets.connect(redactor.add)
-        finished = run_engine(engine, prepared.skill.id, first, run_id, journal, control, agent)
+        request = started.build_request(runner, typed)
+        finished = run_engine(engine, prepared.skill.id, request, run_id, journal, control, agent)
         result = finish_run(finished, journal, control, prepared.catalog)
         result = result._replace(leftovers=tuple(runner.leftovers))
     except BaseException as error:
@@ -203,6 +178,76 @@ def launch(
     finally:
         journal.close()
     return publish(result, environment.export, environment.hooks)
+
+
+class _Launch(NamedTuple):
+    """One new run whose log is open."""
+
+    environment: RunEnvironment
+    prepared: PreparedRun
+    earlier: EarlierRun
+    journal: Journal
+    run_id: str
+
+    def build_runner(self, redactor: Redactor) -> LiveRunner:
+        """Return the runner of the run's calls."""
+        return build_live_runner(
+            self.environment,
+            self.prepared.catalog,
+            self.prepared.selection,
+            redactor,
+            max_workers=self.prepared.request.options.max_workers,
+            is_agent=self.prepared.agent is not None,
+        )
+
+    def build_engine(
+        self,
+        runner: LiveRunner,
+        intercept: Intercept | None,
+        ledger: LimitLedger | None,
+        listener: Callable[[Event], None] | None,
+        approvals: Approvals | None,
+    ) -> Engine:
+        """Return the engine of the run. Its calls go through `intercept`, if there is one."""
+        environment, prepared, earlier = self.environment, self.prepared, self.earlier
+        return build_engine(
+            prepared.catalog,
+            sink=self.journal,
+            lines=self.journal,
+            runner=InterceptedRunner(runner, intercept) if intercept else runner,
+            clock=environment.clock,
+            ids=environment.ids,
+            options=prepared.request.options,
+            listener=listener,
+            approvals=approvals,
+            signatures=environment.signatures,
+            earlier_approvals=_redeemable(environment, self.journal, earlier.approvals),
+            taken_over=earlier.results,
+            effects=earlier.effects,
+            policy=prepared.policy,
+            contradictions=prepared.contradictions,
+            service_changes=runner.service_changes,
+            limits=ledger and LimitAccount(ledger, self.journal.episode_id),
+            snapshots=live_files(self.journal, self.run_id, has_waypoints=self._may_have_waypoints),
+        )
+
+    @property
+    def _may_have_waypoints(self) -> bool:
+        """Whether finished rounds can be left out when the log is read: the steps alone decide what follows."""
+        prepared = self.prepared
+        deciders = (prepared.policy, prepared.agent, *self.earlier, prepared.contradictions.lenient)
+        return not any(deciders) and has_foldable_loops(prepared.catalog)
+
+    def build_request(self, runner: LiveRunner, typed: list[str]) -> Request:
+        """Return the request of the run. `typed` are the inputs whose files it may read."""
+        earlier, prepared = self.earlier, self.prepared
+        return _build_request(prepared, self.journal, runner.pinned())._replace(
+            taken_over={path: one.to_payload() for path, one in earlier.results.items()},
+            effects=earlier.effects,
+            approvals={each.approval_id: each.json for each in earlier.approvals},
+            typed=typed,
+            files=[each.to_payload() for each in prepared.files],
+        )
 
 
 def open_ledger(environment: RunEnvironment, policy: CallPolicy | None) -> LimitLedger | None:

@@ -20,7 +20,7 @@ from cogcli.cli.run_flags import RerunFlags
 from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.declarations.options import normalized
 from cogcli.declarations.value_types import Json
-from cogcli.run.launch import launch
+from cogcli.run.launch import EarlierRun, launch
 from cogcli.run.rerun import ReusedSteps
 from cogcli.run.rerun_probes import probe_effects
 from cogcli.run.results import Control, RunResult
@@ -90,14 +90,20 @@ def rerun(
     reuse = ask_effects(context, probe_effects(environment_of(settings), prepared, reuse))
     _write_reasons(context, reuse)
 
+    effects_of_source = reuse.effects.to_payload(context.user)
+    earlier = EarlierRun(reuse.steps, effects_of_source, reuse.approvals)
+
     def start() -> tuple[RunResult, DisplayListener]:
         control, listener = Control(), DisplayListener(open_display(context))
         with watch_start(context, listener, control):
             result = launch(
-                environment_of(settings), prepared, listener=listener, control=control, taken_over=reuse.steps,
-                effects=reuse.effects.to_payload(context.user), earlier_approvals=reuse.approvals,
+                environment_of(settings),
+                prepared,
+                listener=listener,
+                control=control,
+                earlier=earlier,
                 intercept=send_unmasked,
-            )  # fmt: skip
+            )
         return result, listener
 
     started = start_in_turn(context, prepared.request.options.exclusive, flags, start)
