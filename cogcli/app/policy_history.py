@@ -191,14 +191,15 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
 
 
 def _decide_changed_call(
-    policy: RunPolicy, found: ReplayedDecision, recorded: JudgedCall, case: JudgedCall
+    policy: RunPolicy, replayed: ReplayedDecision, recorded: JudgedCall, changed: JudgedCall
 ) -> Verdict:
-    """Return the verdict on a recorded call with other values: by rules, limits and answered gates."""
+    """Return the verdict on a recorded call with changed values, by rules, limits and answered gates."""
     call = recorded.call
-    claims = policy.find_claims(call.capability, case.call.arguments or {})
-    known = tuple(claim for claim in claims if claim.is_known or not call.unknown)
-    verdict = found.limits.apply(policy.decide(case), known)
-    return verdict.lifted() if (verdict.verdict, verdict.gate) in found.lifted else verdict
+    claims = policy.find_claims(call.capability, changed.call.arguments or {})
+    known_claims = tuple(claim for claim in claims if claim.is_known or not call.unknown)
+    verdict = replayed.limits.apply(policy.decide(changed), known_claims)
+    is_answered = (verdict.outcome, verdict.gate) in replayed.lifted
+    return verdict.lifted() if is_answered else verdict
 
 
 def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:

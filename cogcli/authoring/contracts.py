@@ -33,8 +33,8 @@ from cogcli.authoring.spec_results import (
     TRUST,
     SpecResult,
     is_shipped,
+    load_valid_catalog,
     match_ids,
-    sound_catalog,
 )
 from cogcli.authoring.verification.case import (
     Answers,
@@ -139,7 +139,7 @@ def check_contracts(
     capabilities that are called at any address and with any effects. Raise ProblemsFound,
     UnusableEnvironment or UsageError.
     """
-    catalog = sound_catalog(settings)
+    catalog = load_valid_catalog(settings)
     ids, begun = match_ids(words, catalog.capabilities, "capability"), time.monotonic()
     with writing_to("the directory of temporary files"):
         place = tempfile.TemporaryDirectory(prefix="cogcli-registry-", ignore_cleanup_errors=True)

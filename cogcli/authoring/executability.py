@@ -26,8 +26,8 @@ from cogcli.authoring.spec_results import (
     TRUST,
     SpecResult,
     is_shipped,
+    load_valid_catalog,
     match_ids,
-    sound_catalog,
 )
 from cogcli.authoring.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from cogcli.authoring.verification.skill_case import SkillCase
@@ -94,7 +94,7 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     capability outside this machine. Other needs are part of the result. Raise ProblemsFound,
     UnusableEnvironment or UsageError.
     """
-    catalog, begun = sound_catalog(settings), time.monotonic()
+    catalog, begun = load_valid_catalog(settings), time.monotonic()
     ids = match_ids(words, catalog.skills, "skill")
     tested = _test(settings, ids)
     needs = find_needs(open_registry(settings), catalog, selection_options(settings))

@@ -68,7 +68,7 @@ def is_shipped(settings: Settings, file: str) -> bool:
     return root != settings.project and Layers(settings).of(file) == BUILT_IN
 
 
-def sound_catalog(settings: Settings) -> Catalog:
+def load_valid_catalog(settings: Settings) -> Catalog:
     """Return all specs of all layers. Raise ProblemsFound if one has errors, because the checks
     need valid specs.
     """

@@ -148,21 +148,21 @@ class Cancellation:
             with suppress(Exception):  # the callback closed something that was closed already
                 callback()
 
-    def hold_back(self, why: str) -> None:
-        """Record why the request has not been sent yet. An empty `why` means that it may be sent."""
+    def hold_back(self, reason: str) -> None:
+        """Hold back the request. `reason` says what it waits for."""
         with self._lock:
-            self._reason = why
+            self._reason = reason
 
     @contextmanager
-    def held_back(self, why: str) -> Iterator[None]:
-        """In this context, the request is not sent yet; `why` names what it waits for.
+    def held_back(self, reason: str) -> Iterator[None]:
+        """Hold back the request in this context. `reason` says what it waits for.
 
         At the end, raise TransportError if the call was cancelled in the meantime, because it must
         not be sent. After an error inside the context, the request still is not sent. The waiting
         thread often cancels at that very moment, since both have the same deadline, and must not
         treat the call as in doubt.
         """
-        self.hold_back(why)
+        self.hold_back(reason)
         yield
         self.release()
 

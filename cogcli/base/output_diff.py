@@ -20,14 +20,14 @@ from typing import Final
 from cogcli.base.jsonvalue import Json, equal, kind_of
 from cogcli.base.named_tuple import NamedTuple
 
-ABSENT: Final = object()
+MISSING: Final = object()
 """The value of an absent member."""
 EXACT, SUBSET, SHAPE, SAME_TYPES = "exact", "subset", "shape", "same types"
 _MAX_DIFFERENCES: Final = 20
 
 
 class OutputDifference(NamedTuple):
-    """One difference: its dotted path, and both values, `ABSENT` if one is missing."""
+    """One difference: its dotted path, and both values, `MISSING` if one is missing."""
 
     path: str
     expected: object
@@ -45,7 +45,7 @@ def _compare(expected: object, found: object, match: str, path: str) -> Iterator
     elif isinstance(expected, list) and isinstance(found, list):
         pairs = _elements(expected, found, match)
     else:
-        if expected is ABSENT or found is ABSENT or not _is_equal(expected, found, match):
+        if expected is MISSING or found is MISSING or not _is_equal(expected, found, match):
             yield OutputDifference(path, expected, found)
         return
     for name, one, other in pairs:
@@ -55,7 +55,7 @@ def _compare(expected: object, found: object, match: str, path: str) -> Iterator
 def _members(expected: Json, found: Json, match: str) -> Iterator[tuple[str, object, object]]:
     names = {**expected, **found} if match in (EXACT, SAME_TYPES) else expected
     for name in names:
-        yield name, expected.get(name, ABSENT), found.get(name, ABSENT)
+        yield name, expected.get(name, MISSING), found.get(name, MISSING)
 
 
 def _elements(
@@ -64,7 +64,7 @@ def _elements(
     if match == SHAPE:
         expected = expected[:1] * len(found)  # an empty expected list matches any list
         found = found[: len(expected)]
-    both = zip_longest(expected, found, fillvalue=ABSENT)
+    both = zip_longest(expected, found, fillvalue=MISSING)
     for number, (one, other) in enumerate(both):
         yield number, one, other
 

@@ -74,22 +74,26 @@ Wanted = Sequence[tuple[str, object]]
 """Flags of a filter with their values; None, False and empty values were not typed."""
 
 
-def note_none(
-    context: CommandContext, thing: str, wanted: Wanted, count: Callable[[], int], place: str = ""
+def report_empty_list(
+    context: CommandContext,
+    noun: str,
+    filters: Wanted,
+    count_all: Callable[[], int],
+    place: str = "",
 ) -> None:
-    """Report on stderr, unless `-q`, that a list is empty, with the filter and the total number of
-    `thing`.
+    """Report on stderr, unless `-q`, that a list is empty, with its filters and the number of all that
+    were there to select from. `noun` names one of them.
     """
     if context.screen.quiet:
         return
-    words = _filter_text(wanted)
+    words = _filter_text(filters)
     where = f" in {place}" if place else ""
-    total = count() if words else 0
+    total = count_all() if words else 0
     if words and total:
         verb = "is" if total == 1 else "are"
-        context.note(visible(f"no {thing} fits `{words}`; there {verb} {total}{where}"))
+        context.note(visible(f"no {noun} fits `{words}`; there {verb} {total}{where}"))
     elif words or context.screen.err.tty:
-        context.note(visible(f"there is no {thing}{where}"))
+        context.note(visible(f"there is no {noun}{where}"))
 
 
 def _filter_text(wanted: Wanted) -> str:

@@ -70,8 +70,8 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
         events, is_written = _read_events(context, directory, view, flags.step), False
     shown = _read_trace(context, directory, events, flags)._replace(note=note)
     if view == "events":
-        shown = shown._replace(events=_events_of_step(events, shown.only))
-    folded = shown.fold
+        shown = shown._replace(events=_events_of_step(events, shown.step))
+    folded = shown.history
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
     if output is not None:
         _write_to_file(context, view, shown, output)
@@ -115,7 +115,7 @@ def _read_trace(
         folded,
         row.status,
         flags,
-        only=_require_step(folded, flags.step),
+        step=_require_step(folded, flags.step),
         events=reported,
         log=reported,
         directory=directory,
@@ -249,13 +249,13 @@ def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) ->
 
     body = {
         "status": "stalled" if shown.stalled else shown.fault_status or shown.status,
-        **_run_members(shown.fold.root),
-        "steps": rows(shown.fold, only=shown.only),
+        **_run_members(shown.history.root),
+        "steps": rows(shown.history, only=shown.step),
         "waits": [ask._asdict() for ask in shown.unfinished.asks],
         "next": next_commands(context, shown),
     }
-    if not shown.fold.chained:
-        body["actions"] = shown.fold.actions
+    if not shown.history.chained:
+        body["actions"] = shown.history.actions
     more = OBJECTS.get(view)
     return body | ({view: more(context, shown)} if more else {})
 

@@ -30,13 +30,13 @@ from cogcli.report.unfinished_runs import UnfinishedState, describe, is_expired
 class TracedEpisode(NamedTuple):
     """An episode as `trace` displays it.
 
-    `only` is the step of `--step`, `note` a line about other episodes of the trace.
+    `step` is that of `--step`, or empty. `note` is a line about other episodes of the trace.
     """
 
-    fold: History
+    history: History
     status: str
     flags: TraceFlags = TraceFlags()
-    only: str = ""
+    step: str = ""
     note: str = ""
     events: tuple[Event, ...] = ()
     log: tuple[Event, ...] = ()
@@ -67,7 +67,7 @@ class TracedEpisode(NamedTuple):
     @property
     def out_of_disk(self) -> bool:
         """Whether a full disk ended the run."""
-        error = self.fold.root.error if self.fold.root else None
+        error = self.history.root.error if self.history.root else None
         return error is not None and error.code == "env.disk"
 
 
@@ -81,7 +81,7 @@ def waiting_lines(
     the tree shows it.
     """
     now = context.settings.clock.now()
-    rows = [("error", error)] if (error := run_error(shown.fold)) and not in_tree else []
+    rows = [("error", error)] if (error := run_error(shown.history)) and not in_tree else []
     rows += describe(shown.unfinished, now, lambda at: at if width is None else fuzzy_time(at, now))
     if shown.unsealed:
         rows.append(
@@ -96,7 +96,7 @@ def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     Empty for a successful or running one.
     """
     directory = shown.directory
-    if directory is None or not shown.fold.chained:
+    if directory is None or not shown.history.chained:
         return []
     # The short id of an episode in the runs directory, else its path.
     is_here = directory.parent == Path(context.settings.runs_dir)
@@ -110,7 +110,7 @@ def _commands_after_failure(
     context: CommandContext, shown: TracedEpisode, episode: str
 ) -> list[str]:
     """Return the commands to suggest after the failure of the run, without the current command."""
-    root = shown.fold.root
+    root = shown.history.root
     if root is None or root.error is None or shown.status not in ("error", "vetoed", "partial"):
         return []
     if shown.unsealed or shown.out_of_disk:
@@ -118,7 +118,7 @@ def _commands_after_failure(
     from cogcli.cli.after_failure import commands_after_failure
 
     found = commands_after_failure(context, root, shown.log, episode)
-    answered = shown.flags.io and shown.only == root.error.step
+    answered = shown.flags.io and shown.step == root.error.step
     return [
         line for line in found if line != f"trace {episode}" and not (answered and " --io" in line)
     ]
@@ -143,7 +143,7 @@ def _from_flag(shown: TracedEpisode) -> str:
     """Return the flag of a rerun that begins at the first unfinished step; empty if that is the
     first step.
     """
-    steps = shown.fold.root.own if shown.fold.root else []
+    steps = shown.history.root.own if shown.history.root else []
     undone = next((step.id for step in steps if step.status != "done"), "")
     return f" --from {quote(undone)}" if undone and undone != steps[0].id else ""
 
@@ -173,12 +173,12 @@ def tree_lines(
     """Return the head line, the tree and the totals, for stdout or for stderr."""
     stream = context.screen.err if on_stderr else context.screen.out
     now = context.settings.clock.now()
-    width, glyphs, fold = stream.width, stream.glyphs, shown.fold
+    width, glyphs, fold = stream.width, stream.glyphs, shown.history
     lines = shown.note_lines
     lines.append(header(fold, glyphs, status=shown.status_text, now=now, width=width))
     full, word = shown.flags.full, shown.status_text
-    lines += tree(fold, glyphs, status=word, width=width, only=shown.only, full=full)
-    if not shown.only:
+    lines += tree(fold, glyphs, status=word, width=width, only=shown.step, full=full)
+    if not shown.step:
         lines.append(footer(fold, glyphs))
     return lines
 
@@ -198,9 +198,9 @@ def _value_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLi
     """Return the input, attempts and output of each step if `--io` is set."""
     lines: list[StyledLine] = _request_lines(context, shown) if shown.flags.io else []
     if shown.flags.io:
-        for run in shown.fold.runs.values():
+        for run in shown.history.runs.values():
             for step in run.steps.values():
-                if not shown.only or StepPath(step.id).within(shown.only):
+                if not shown.step or StepPath(step.id).within(shown.step):
                     lines += [[("", "")], [(visible(step.id), "bold")]]
                     answers = run.answers.get(step.id, ())
                     lines += _step_value_lines(step, answers, shown.flags.max_bytes)
@@ -209,7 +209,10 @@ def _value_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLi
 
 def _request_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
     """Return the open requests for approval of the shown steps, in full."""
-    now, skill = context.settings.clock.now(), shown.fold.root.skill if shown.fold.root else ""
+    now, skill = (
+        context.settings.clock.now(),
+        shown.history.root.skill if shown.history.root else "",
+    )
     waiting = {ask.approval_id for ask in shown.unfinished.asks}
     lines: list[StyledLine] = []
     for event in shown.log:
@@ -217,7 +220,7 @@ def _request_lines(context: CommandContext, shown: TracedEpisode) -> list[Styled
             continue
         view = view_request(event, skill=skill or "", now=now, again=context.again)
         if view.approval_id in waiting and (
-            not shown.only or StepPath(view.step).within(shown.only)
+            not shown.step or StepPath(view.step).within(shown.step)
         ):
             lines += [[("", "")], *request_lines(context, view, whole=shown.flags.full)]
     return lines

@@ -44,30 +44,30 @@ def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
 
 def _write_table(context: CommandContext, shown: TracedEpisode) -> None:
     """Write the table of steps."""
-    rows = table.rows(shown.fold, only=shown.only)
-    show(context, _columns(context, table.columns(shown.fold)), rows, shown.flags)
+    rows = table.rows(shown.history, only=shown.step)
+    show(context, _columns(context, table.columns(shown.history)), rows, shown.flags)
 
 
 def _write_timeline(context: CommandContext, shown: TracedEpisode) -> None:
     """Write the timeline."""
     if shown.flags.format not in (None, "text"):
-        rows = timeline.rows(shown.fold, only=shown.only)
+        rows = timeline.rows(shown.history, only=shown.step)
         show(context, _columns(context, timeline.COLUMNS), rows, shown.flags)
         return
     out = context.screen.out
-    lines = timeline.timeline(shown.fold, out.glyphs, width=out.width, only=shown.only)
+    lines = timeline.timeline(shown.history, out.glyphs, width=out.width, only=shown.step)
     context.screen.answer_lines(shown.note_lines + lines)
 
 
 def _target_flows(shown: TracedEpisode) -> list[TargetFlow]:
     """Return the written targets; with `--step` only those that the step reads or writes."""
     found = lineage.targets(
-        shown.fold, Lineage(shown.events), declared_specs(shown.directory, shown.events)
+        shown.history, Lineage(shown.events), declared_specs(shown.directory, shown.events)
     )
-    if not shown.only:
+    if not shown.step:
         return found
     return [
-        one for one in found if shown.only in (*one.readers, *(write.step for write in one.writes))
+        one for one in found if shown.step in (*one.readers, *(write.step for write in one.writes))
     ]
 
 
@@ -76,7 +76,7 @@ def _write_lineage(context: CommandContext, shown: TracedEpisode) -> None:
     out, found = context.screen.out, _target_flows(shown)
     if shown.flags.format not in (None, "text"):
         show(context, _columns(context, lineage.COLUMNS), lineage.rows(found), shown.flags)
-    elif not found and not shown.fold.chained:
+    elif not found and not shown.history.chained:
         context.screen.answer_lines(
             [[("this log does not record what its steps read and wrote", "dim")]]
         )
@@ -90,18 +90,18 @@ def _write_layers(context: CommandContext, shown: TracedEpisode) -> None:
     """Write the layers of the turns."""
     out, format = context.screen.out, shown.flags.format
     if format == "jsonl":
-        show(context, [], layer_cells.cells_of(shown.fold), shown.flags)
+        show(context, [], layer_cells.cells_of(shown.history), shown.flags)
     elif format not in (None, "text"):
         show(
             context,
             _columns(context, layer_cells.COLUMNS),
-            layer_cells.rows(shown.fold),
+            layer_cells.rows(shown.history),
             shown.flags,
         )
-    elif not shown.fold.turns.turns:
+    elif not shown.history.turns.turns:
         context.screen.answer_lines([[("this run has no turns: no agent ran", "dim")]])
     else:
-        lines = layer_cells.lines(shown.fold, out.glyphs, width=out.width)
+        lines = layer_cells.lines(shown.history, out.glyphs, width=out.width)
         context.screen.answer_lines(shown.note_lines + lines)
 
 
@@ -113,21 +113,21 @@ def _write_causes(context: CommandContext, shown: TracedEpisode) -> None:
 def _cause_chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
     """Return the causes of the value at `--why`. Raise UsageError if no step read or wrote it."""
     reference = shown.flags.why or ""
-    if reference == "outputs.response" and (reply := shown.fold.turns.reply_causes):
+    if reference == "outputs.response" and (reply := shown.history.turns.reply_causes):
         return [[reference, *reply]]
     flow, specs = Lineage(shown.events), declared_specs(shown.directory, shown.events)
-    places = known_places(flow, lineage.targets(shown.fold, flow, specs))
+    places = known_places(flow, lineage.targets(shown.history, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):
         some = f"there is {', '.join(places[:10])}" if places else ""
         hint = suggestion(reference, places) or some or "this log does not record reads and writes"
         raise wrong_value(f"`--why`: nothing was read or written at `{reference[:80]}`", hint)
-    return causes(reference, shown.fold, flow, specs)
+    return causes(reference, shown.history, flow, specs)
 
 
 def _write_graph(context: CommandContext, shown: TracedEpisode) -> None:
     """Write the graph as DOT or Mermaid text."""
     draw = dot if shown.flags.format == "dot" else mermaid
-    context.screen.answer(draw(graph_of(shown.fold)))
+    context.screen.answer(draw(graph_of(shown.history)))
 
 
 _EVENT_COLUMNS = ("seq", "timestamp", "event_type", "step_id", "agent_id", "run_id", "id")
@@ -188,10 +188,10 @@ VIEWS = {
     "layers": _write_layers,
 }
 OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], object]] = {
-    "timeline": lambda _, shown: timeline.rows(shown.fold, only=shown.only),
+    "timeline": lambda _, shown: timeline.rows(shown.history, only=shown.step),
     "lineage": lambda _, shown: lineage.rows(_target_flows(shown)),
     "why": _cause_chains,
-    "graph": lambda _, shown: graph_of(shown.fold).as_object(),
+    "graph": lambda _, shown: graph_of(shown.history).as_object(),
     "export": _export_object,
-    "layers": lambda _, shown: layer_cells.cells_of(shown.fold),
+    "layers": lambda _, shown: layer_cells.cells_of(shown.history),
 }

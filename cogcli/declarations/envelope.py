@@ -120,12 +120,12 @@ TYPES: Final[dict[str, type]] = {
 """The type of each key of a line."""
 OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum")
 """The keys that a line of ours may lack."""
-ABSENT: Final[Json] = {
+DEFAULTS: Final[Json] = {
     **dict.fromkeys(("id", "timestamp", "episode_id", "phase"), ""), "evidence_ids": ()
 }  # fmt: skip
 """What an event has instead of a key that is not there, where that is not None."""
 _FIELDS: Final = Event._fields
-_ABSENT: Final = tuple(map(ABSENT.get, _FIELDS))
+_DEFAULTS: Final = tuple(map(DEFAULTS.get, _FIELDS))
 _new_event: Final = tuple.__new__
 """The constructor below that of a named tuple, which counts the members each time."""
 _EVIDENCE: Final = Event._fields.index("evidence_ids")
@@ -135,7 +135,7 @@ def from_json(line: Json) -> Event:
     """Return the event of a line's object. Nothing is checked: a member of a wrong type stays
     unchanged.
     """
-    members = list(map(line.get, _FIELDS, _ABSENT))
+    members = list(map(line.get, _FIELDS, _DEFAULTS))
     members[_EVIDENCE] = members[_EVIDENCE] or ()
     return _new_event(Event, members)
 

@@ -93,7 +93,7 @@ class RunStarted(Payload):
     contracts: Json = {}
     """The skills and capabilities of lenient roots, and what they declare that does not fit."""
     policy: Json | None = None
-    """What governs the run beside safety levels, as given: pack, intent, user, ceiling, budgets."""
+    """The governance of the run as given, besides safety levels: pack, intent, user, ceiling, budgets."""
     effects: Json = {}
     """By step path: what the run did that this one runs again, and the decision about each."""
     approvals: Json = {}
@@ -107,9 +107,9 @@ class RunStarted(Payload):
     files: list[Json] = []
     """The files that the run may send, each as `{path, name, bytes, sha256}`."""
     intuition_mode: IntuitionMode | None = None
-    """How the rules of the pack take part."""
+    """The mode of the pack's rules."""
     rules: Literal[1, 2, 3] = 1
-    """Which rules the log follows (`episode.log_lines`); the root's first event says it."""
+    """Which rules the log follows (`episode.log_lines`); it is in the first event of the root run."""
 
 
 class PlanEntry(Record):

@@ -16,7 +16,7 @@ from typing import Final
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.files import UnreadableFile
-from cogcli.declarations.envelope import ABSENT, TYPES, Event, from_json
+from cogcli.declarations.envelope import DEFAULTS, TYPES, Event, from_json
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
 from cogcli.episode.folder import Folder
@@ -157,9 +157,9 @@ def event_of(
     # A log has few kinds of lines, so most types were checked before.
     if (types := tuple(map(type, event))) not in _sound:
         wrong: Json = {
-            name: ABSENT.get(name)
+            name: DEFAULTS.get(name)
             for name, found in zip(Event._fields, types, strict=True)
-            if name != "payload" and found not in (TYPES[name], type(ABSENT.get(name)))
+            if name != "payload" and found not in (TYPES[name], type(DEFAULTS.get(name)))
         }
         event = event._replace(**wrong)
         if not wrong:

@@ -43,8 +43,9 @@ _LONG: Final = 4 * 1024 * 1024
 
 
 class Snapshots:
-    """Writes the snapshots of one run. Only the coordinator may call it, so that no event is
-    appended meanwhile."""
+    """Writes the snapshots of one run.
+
+    Only the thread that appends events may call it: the coordinator, or the thread that holds its baton."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

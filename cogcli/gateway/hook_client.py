@@ -61,9 +61,9 @@ def run_hook(words: "Sequence[str]") -> int:
 
 
 def deny(host: str, reason: str) -> int:
-    """Write a denial for a reason of this process, and return the exit code."""
+    """Write a denial because this process failed, and return the exit code."""
     text = f"cogcli denied this call: {reason}"
-    body, code = render_decision(host, False, text)
+    body, code = render_decision(host, allowed=False, reason=text)
     return _write(body, text, code)
 
 

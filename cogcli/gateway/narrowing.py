@@ -6,7 +6,7 @@ nothing: the rules decide about each call. A condition that is not understood he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from cogcli.base.jsonvalue import deep_copy, equal
@@ -218,16 +218,21 @@ def _satisfies(value: object, constraint: Json) -> bool:
 def _drop_branches(schema: Json, word: str, name: str, allowed: object) -> None:
     """Remove the branches of a choice in which an argument has values that it may not have."""
     branches = list_at(schema, word)
-    kept = [branch for branch in branches if _may_have(branch, name, allowed)]
+    kept = [branch for branch in branches if _permits_value(branch, name, allowed)]
     if kept and len(kept) < len(branches):
         schema[word] = kept
 
 
-def _may_have(branch: object, name: str, allowed: object) -> bool:
-    """Return whether a branch leaves an argument a value that its narrowed schema allows."""
-    own = object_at(branch, "properties", name)
-    values = [own["const"]] if "const" in own else list_at(own, "enum")
-    if not values or not isinstance(allowed, dict):
+def _permits_value(branch: object, argument: str, narrowed: object) -> bool:
+    """Return whether at least one value of a branch satisfies the argument's narrowed schema."""
+    in_branch = object_at(branch, "properties", argument)
+    values = [in_branch["const"]] if "const" in in_branch else list_at(in_branch, "enum")
+    if not values or not isinstance(narrowed, dict):
         return True
-    conditions = [allowed, *(object_at(each) for each in list_at(allowed, "allOf"))]
-    return any(all(_satisfies(value, each) for each in conditions) for value in values)
+    schemas = [narrowed, *(object_at(each) for each in list_at(narrowed, "allOf"))]
+    return any(_satisfies_all(value, schemas) for value in values)
+
+
+def _satisfies_all(value: object, schemas: Sequence[Json]) -> bool:
+    """Return whether a value satisfies each schema."""
+    return all(_satisfies(value, schema) for schema in schemas)

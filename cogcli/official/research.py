@@ -24,20 +24,19 @@ def retrieve_sources(items: list[Any], max_chunk_size: float | None = None) -> d
     if len(items) > _MAX_ITEMS:
         raise Refused("too-large", f"{len(items)} items; at most {_MAX_ITEMS} are retrieved")
     done = [_retrieved(item, number) for number, item in enumerate(items, 1)]
-    had, failed = (
-        [item for item in done if ("text" in item) == is_had] for is_had in (True, False)
-    )
-    if failed and not had:
+    retrieved = [item for item in done if "text" in item]
+    failed = [item for item in done if "text" not in item]
+    if failed and not retrieved:
         raise Refused("no-evidence", f"no source can be had: {str(failed[0]['error'])[:300]}")
-    total = sum(len(str(item["text"])) for item in had)
+    total = sum(len(str(item["text"])) for item in retrieved)
     if total > _MAX_TOGETHER:
         raise Refused(
             "too-large",
             f"the sources have {total:,} characters; at most {_MAX_TOGETHER:,} are taken",
         )
     if max_chunk_size is not None:
-        had = [piece for item in had for piece in _pieces(item, max_chunk_size)]
-    return {"items": had, "failed": failed}
+        retrieved = [piece for item in retrieved for piece in _pieces(item, max_chunk_size)]
+    return {"items": retrieved, "failed": failed}
 
 
 def _pieces(item: dict[str, object], size: float) -> list[dict[str, object]]:
@@ -49,12 +48,12 @@ def _pieces(item: dict[str, object], size: float) -> list[dict[str, object]]:
 
 
 def _retrieved(item: Any, number: int) -> dict[str, object]:
-    given = _named(item)
+    given = _item_members(item)
     about = {
         name: given[name] for name in ("id", "title", "url") if isinstance(given.get(name), str)
     }
     about.setdefault("id", f"source-{number}")
-    kind, value = _source(given)
+    kind, value = _parse_source(given)
     try:
         text = _text_of(kind, value)
     except Refused as error:
@@ -71,21 +70,24 @@ def _retrieved(item: Any, number: int) -> dict[str, object]:
     }
 
 
-def _named(item: Any) -> dict[str, Any]:
+def _item_members(item: Any) -> dict[str, Any]:
     if isinstance(item, str):
         return {"url" if item.startswith(("http://", "https://")) else "raw_text": item}
     return item if isinstance(item, dict) else {}
 
 
-def _source(item: dict[str, Any]) -> tuple[str, str]:
-    """What kind of source an item names, and its value; empty for none."""
+def _parse_source(item: dict[str, Any]) -> tuple[str, str]:
+    """Return the kind and the value of an item's source. Both are empty if it has none."""
     ref = item.get("source_ref")
     if isinstance(ref, dict) and isinstance(ref.get("value"), str):
         kind = str(ref.get("type"))
         return (kind if kind in _KINDS else ""), ref["value"]
-    named = [(kind, item[kind]) for kind in _KINDS if isinstance(item.get(kind), str)]
-    own = [("raw_text", item["text"])] if isinstance(item.get("text"), str) else []
-    return next(iter(named + own), ("", ""))
+    for kind in _KINDS:
+        if isinstance(item.get(kind), str):
+            return kind, item[kind]
+    if isinstance(item.get("text"), str):
+        return "raw_text", item["text"]
+    return "", ""
 
 
 def _text_of(kind: str, value: str) -> str:

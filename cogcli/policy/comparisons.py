@@ -274,13 +274,13 @@ def _find_verdict_changes(
     for operator in (turned, "<", ">"):
         number = _find_nearest_number(operator, found.threshold)
         other = decide(case.with_value(found.path, number))
-        if (other.verdict, other.gate) != (verdict.verdict, verdict.gate):
+        if (other.outcome, other.gate) != (verdict.outcome, verdict.gate):
             distance = abs(found.value - number)
             yield VerdictChange(
                 found.path,
                 operator,
                 found.threshold,
-                other.verdict,
+                other.outcome,
                 other.gate,
                 found.rule,
                 distance,

@@ -237,16 +237,16 @@ def _apply_exceeded(verdict: Verdict, exceeded: Sequence[CumulativeLimit]) -> Ve
 
 def _deny(verdict: Verdict, reason: str, limit: CumulativeLimit) -> Verdict:
     return verdict._replace(
-        verdict="deny", stage="situation", reason=reason, rule="", gate="", limit=limit.id
+        outcome="deny", stage="situation", reason=reason, rule="", gate="", limit=limit.id
     )
 
 
 def _ask(verdict: Verdict, limit: CumulativeLimit) -> Verdict:
     """Return the verdict on a call beyond a limit that asks a person. What a rule asks stands."""
-    if verdict.verdict != "allow" and not verdict.is_built_in:
+    if verdict.outcome != "allow" and not verdict.is_built_in:
         return verdict
     return verdict._replace(
-        verdict="allow_with_gate",
+        outcome="allow_with_gate",
         stage="situation",
         reason=f"limit_exceeded:{limit.id}",
         rule="",
@@ -262,7 +262,7 @@ def _lift_built_in_gate(verdict: Verdict, within: set[str]) -> Verdict:
     if not verdict.is_built_in or not lifting or not within.issuperset(lifting):
         return verdict
     return verdict._replace(
-        verdict="allow", reason=f"within_limit:{lifting[0]}", gate="", limit=lifting[0]
+        outcome="allow", reason=f"within_limit:{lifting[0]}", gate="", limit=lifting[0]
     )
 
 
@@ -290,6 +290,6 @@ def claims_to_reserve(
     A limit that asks a person counts the calls that no person decided about, so a call whose gate is lifted by a
     person's answer (`is_lifted`) adds nothing to it.
     """
-    if verdict.verdict != "allow":
+    if verdict.outcome != "allow":
         return ()
     return tuple(claim for claim in claims if claim.limit.over == "deny" or not is_lifted)

@@ -46,8 +46,8 @@ def compare_gate_names(old_pack: Pack, old: str, new_pack: Pack, new: str) -> fr
 
 def compare_verdicts(old_pack: Pack, old: Verdict, new_pack: Pack, new: Verdict) -> frozenset[str]:
     """Return in which ways the new verdict on a call permits more, less or something else. Empty if they are equal."""
-    if old.verdict != new.verdict:
-        return frozenset((NARROWER if is_stricter(new.verdict, old.verdict) else WIDER,))
+    if old.outcome != new.outcome:
+        return frozenset((NARROWER if is_stricter(new.outcome, old.outcome) else WIDER,))
     if not (new.allows or new.asks):
         return frozenset()
     found = set()

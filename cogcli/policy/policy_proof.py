@@ -44,7 +44,7 @@ from cogcli.policy.symbolic_policy import (
 )
 from cogcli.policy.symbolic_rules import Readings, RuleReader
 from cogcli.policy.symbolic_values import (
-    ABSENT,
+    ABSENT_KIND,
     KINDS,
     SymbolicValue,
     Unknown,
@@ -399,7 +399,7 @@ class _Questions:
         facts: dict[str, object] = {}
         for path in question.paths:
             found = self.shared.facts.fact(path)
-            if KINDS[int(solver.value(found.kind))] != ABSENT:
+            if KINDS[int(solver.value(found.kind))] != ABSENT_KIND:
                 facts[path] = _read_fact(found, solver, texts)
         hosts = ("", *self.hosts, "elsewhere.example")
         old, new = (

@@ -254,7 +254,7 @@ class RunPolicy:
             reason = f"evidence_missing:{lacking}"
         if reason:
             verdict = verdict._replace(
-                verdict="deny", stage="situation", reason=reason, rule="", gate=""
+                outcome="deny", stage="situation", reason=reason, rule="", gate=""
             )
         return self._name_pack(verdict)
 
@@ -270,7 +270,7 @@ class RunPolicy:
         """
         if not self._binds(verdict):
             return ""
-        if verdict.verdict == "escalate" and (reason := self._find_refusal_by_mode(call)):
+        if verdict.outcome == "escalate" and (reason := self._find_refusal_by_mode(call)):
             return reason
         obligations = verdict.obligations
         if lacking and "evidence" in obligations:
@@ -312,8 +312,8 @@ class RunPolicy:
         verdict = self.rules.decide(self.requester.intent, call, known)
         if verdict.allows and verdict.masks and self.edition >= LATEST_EDITION:
             reason = "obligation_not_kept"
-            return verdict._replace(verdict="deny", reason=reason, rule="", gate="")
-        return None if verdict.verdict == "allow" else verdict
+            return verdict._replace(outcome="deny", reason=reason, rule="", gate="")
+        return None if verdict.outcome == "allow" else verdict
 
     def tool(self, skill_id: str) -> Capability | None:
         """Return the contract of a skill that the pack offers as a tool to this run. None for any other skill."""

@@ -32,7 +32,7 @@ from cogcli.policy.smt_script import (
     number_term,
 )
 from cogcli.policy.symbolic_values import (
-    ABSENT,
+    ABSENT_KIND,
     FAILURE,
     KINDS,
     FactTable,
@@ -81,12 +81,12 @@ class Readings:
 
     def open_value(self, kind: str | None) -> SymbolicValue:
         """Return a value that may be anything of a kind, or fail. Without a kind it may be of any."""
-        kinds = KINDS if kind is None else (ABSENT, kind)
+        kinds = KINDS if kind is None else (ABSENT_KIND, kind)
         found = self.facts.unknown(kinds)
         if kind is None:
             cases = dict(found.value.kinds) | {"null": KindCase(found.is_kind("null"))}
-            return SymbolicValue(cases, found.is_kind(ABSENT))
-        return SymbolicValue({kind: found.value.case(kind)}, found.is_kind(ABSENT))
+            return SymbolicValue(cases, found.is_kind(ABSENT_KIND))
+        return SymbolicValue({kind: found.value.case(kind)}, found.is_kind(ABSENT_KIND))
 
     def open_condition(self, key: bytes) -> str:
         """Return a condition that may hold or not, but the same one for the same key."""

@@ -22,8 +22,8 @@ from cogcli.policy.smt_script import (
     negated,
 )
 
-ABSENT: Final = "absent"
-KINDS: Final = (ABSENT, "number", "text", "boolean", "list", "object", "null")
+ABSENT_KIND: Final = "absent"
+KINDS: Final = (ABSENT_KIND, "number", "text", "boolean", "list", "object", "null")
 """What may stand at a path, written as its position. Rules read null as absent, limits on arguments do not."""
 ROOTS: Final = frozenset("request user agent run call args inputs vars outputs state".split())
 """The parts of a rule's data that always exist. Any other part is a slot with its facts."""
@@ -97,7 +97,7 @@ class Unknown(NamedTuple):
     @property
     def is_absent(self) -> str:
         """The condition that a rule finds nothing."""
-        return any_of(self.is_kind(ABSENT), self.is_kind("null"))
+        return any_of(self.is_kind(ABSENT_KIND), self.is_kind("null"))
 
     @property
     def value(self) -> SymbolicValue:
@@ -167,12 +167,12 @@ def _kinds_at(path: str) -> tuple[str, ...]:
     """Return the kinds that a value at a path may have."""
     head, _, rest = path.partition(".")
     if not rest:
-        return ("object",) if head in ROOTS else (ABSENT, *KINDS[1:6])
+        return ("object",) if head in ROOTS else (ABSENT_KIND, *KINDS[1:6])
     members = _MEMBERS.get(head)
     if members is None:
         return KINDS if head == "args" and "." not in rest else KINDS[:6]
     name, _, below = rest.partition(".")
-    kind = members.get(name, ABSENT)
+    kind = members.get(name, ABSENT_KIND)
     if below:
-        return KINDS[:6] if kind in ("list", "object") else (ABSENT,)
+        return KINDS[:6] if kind in ("list", "object") else (ABSENT_KIND,)
     return (kind,)

@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     of a rule.
     """
 
-    verdict: str
+    outcome: str
     stage: str
     reason: str
     rule: str = ""
@@ -67,11 +67,11 @@ class Verdict(NamedTuple):
     @property
     def allows(self) -> bool:
         """Whether the call may be made, possibly after a person's approval."""
-        return self.verdict in ("allow", "allow_with_gate")
+        return self.outcome in ("allow", "allow_with_gate")
 
     def lifted(self) -> Verdict:
         """Return the verdict after a person has approved the call at its gate."""
-        return self._replace(verdict="allow", reason="approved")
+        return self._replace(outcome="allow", reason="approved")
 
     @property
     def masks(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Verdict(NamedTuple):
     @property
     def asks(self) -> bool:
         """Whether a person must approve the call or decide about it."""
-        return self.verdict in ("allow_with_gate", "escalate")
+        return self.outcome in ("allow_with_gate", "escalate")
 
     @property
     def decision(self) -> str:
@@ -92,7 +92,7 @@ class Verdict(NamedTuple):
             return "veto"
         if not self.would:
             return "allow"
-        is_audit = any(is_stricter(each["verdict"], self.verdict) for each in self.would)
+        is_audit = any(is_stricter(each["verdict"], self.outcome) for each in self.would)
         return "audit" if is_audit else "allow"
 
     def to_payload(self) -> Json:
@@ -105,7 +105,7 @@ class Verdict(NamedTuple):
         }
         return {
             "decision": self.decision,
-            "verdict": self.verdict,
+            "verdict": self.outcome,
             "stage": self.stage,
             "reason": self.reason,
             **{name: value for name, value in optional.items() if value},
@@ -124,7 +124,7 @@ class LiftedGates(set[tuple[str, str]]):
 
     def lift(self, verdict: Verdict) -> Verdict:
         """Return the verdict after the approvals."""
-        return verdict.lifted() if (verdict.verdict, verdict.gate) in self else verdict
+        return verdict.lifted() if (verdict.outcome, verdict.gate) in self else verdict
 
 
 def is_stricter(verdict: str, other: str) -> bool:

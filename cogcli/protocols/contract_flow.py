@@ -230,7 +230,7 @@ def _text(text: str, inputs: Fields) -> RequestType | None:
     own = [slot for slot in slots if not slot.of_service]
     if any(slot.path[0] not in inputs for slot in own):
         return None
-    is_whole_input = len(parts) == len(own) == 1 and own[0].whole
+    is_whole_input = len(parts) == len(own) == 1 and own[0].is_whole_value
     return _input_at(own[0].path, inputs) if is_whole_input else RequestType({"type": "string"})
 
 

@@ -56,7 +56,7 @@ def require_approver(
     if granted and (names_agent or _is_requester(name, request, policy)):
         raise PolicyApprovalError(
             "policy.approval",
-            f"`{name}` asked for this: {gate} wants somebody else",
+            f"`{name}` asked for this: {gate} needs another person",
             hint="let another person answer",
         )
 

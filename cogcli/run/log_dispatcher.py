@@ -167,7 +167,7 @@ class LogDispatcher:
 def error_of_ending(end: Event) -> Exception:
     """Return the exception that corresponds to the closing event of a step or run.
 
-    This is SkippedByPerson, Degraded, the recorded error, or else Cancelled.
+    This is SkippedByPerson, CallSkipped, the recorded error, or else Cancelled.
     """
     match payload := recorded_payload(end):
         case StepDegraded():

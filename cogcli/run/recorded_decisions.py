@@ -66,7 +66,7 @@ class ReplayedDecision(NamedTuple):
             return False
         recorded = read_record(PolicyDecided, self.event.payload)
         before = recorded.verdict, recorded.gate or "", set(recorded.obligations or ())
-        return before != (self.verdict.verdict, self.verdict.gate, set(self.verdict.obligations))
+        return before != (self.verdict.outcome, self.verdict.gate, set(self.verdict.obligations))
 
 
 def policy_under(
@@ -206,7 +206,7 @@ class RedecisionFold:
         verdict = limits.apply(verdict)
         if masked := _find_masked_read(self._policy, case, verdict):
             return ReplayedDecision(event, case, None, lifted, f"`{masked}` is masked in the log")
-        if (verdict.verdict, verdict.gate) in lifted:
+        if (verdict.outcome, verdict.gate) in lifted:
             verdict = verdict.lifted()
         return ReplayedDecision(event, case, verdict, lifted, limits=limits)
 

@@ -272,15 +272,22 @@ class ReplaySink:
 
     def find_missing(self) -> ReplayDifference | None:
         """Return the difference for the first recorded event without a draft in the replay, or None."""
-        missing, full = self._missing, self._log.full_disk_end
-        if not missing and full is not None:
-            mine, theirs = draft_full_disk_end(full.run_id or "").payload, full.payload
-            return None if mine == theirs else _find_difference(full, theirs, mine)
+        missing = self._missing
         if not missing:
-            return None
+            return self._compare_full_disk_end()
         event = missing[0]
         what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
         return ReplayDifference(event.seq, event.step_id, what, event.payload, None)
+
+    def _compare_full_disk_end(self) -> ReplayDifference | None:
+        """Return the difference of the recorded end by a full disk, or None if there is none."""
+        recorded = self._log.full_disk_end
+        if recorded is None:
+            return None
+        expected = draft_full_disk_end(recorded.run_id or "").payload
+        if expected == recorded.payload:
+            return None
+        return _find_difference(recorded, recorded.payload, expected)
 
 
 def _is_end_by_timeout(end: Event) -> bool:

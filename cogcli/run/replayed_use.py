@@ -242,28 +242,28 @@ class ReplayedUse:
     def _spend(self, found: JudgedUse) -> JudgedUse:
         """Return the verdict after the budget of the run."""
         verdict = found.verdict
-        if verdict is None or verdict.verdict != "allow" or self._limit is None:
+        if verdict is None or verdict.outcome != "allow" or self._limit is None:
             return found
         if self._made.most < self._limit:
             return found
         if self._made.least < self._limit:
             return JudgedUse(None, UNKNOWN_BUDGET)
         return JudgedUse(
-            verdict._replace(verdict="deny", stage=BUDGET, reason=PER_RUN, rule="", gate="")
+            verdict._replace(outcome="deny", stage=BUDGET, reason=PER_RUN, rule="", gate="")
         )
 
 
 def _lift(verdict: Verdict, lifted: Iterable[tuple[str, str]]) -> Verdict:
-    return verdict.lifted() if (verdict.verdict, verdict.gate) in lifted else verdict
+    return verdict.lifted() if (verdict.outcome, verdict.gate) in lifted else verdict
 
 
 def _is_equal(one: Verdict, other: Verdict) -> bool:
-    return (one.verdict, one.gate) == (other.verdict, other.gate)
+    return (one.outcome, one.gate) == (other.outcome, other.gate)
 
 
 def _outcome_of(verdict: Verdict) -> _Outcome:
     """Return whether a call with this verdict would be made. One that asks a person may be."""
-    if verdict.verdict == "allow":
+    if verdict.outcome == "allow":
         return _YES
     return _MAYBE if verdict.asks else _NO
 
@@ -271,7 +271,7 @@ def _outcome_of(verdict: Verdict) -> _Outcome:
 def _find_counted(verdict: Verdict | None, claims: tuple[LimitClaim, ...]) -> frozenset[str]:
     """Return the limits that count a call with this verdict if it is made. A person's yes is not counted by all."""
     found = claims
-    if verdict is not None and verdict.verdict == "allow":
+    if verdict is not None and verdict.outcome == "allow":
         found = claims_to_reserve(verdict, claims, is_lifted=verdict.reason == "approved")
     elif verdict is not None:
         found = tuple(claim for claim in claims if claim.limit.over == "deny")

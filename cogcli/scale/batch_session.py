@@ -25,7 +25,7 @@ from cogcli.scale.batch_folder import SUMS, BatchFolder
 from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult, PreparedBatch
 from cogcli.scale.cluster.address import address_of, is_dask
 from cogcli.scale.cluster.arrivals import ReceivedAnswers
-from cogcli.scale.cluster.dask_workers import ClusterRequest, DaskWorkers
+from cogcli.scale.cluster.dask_workers import ClusterSettings, DaskWorkers
 from cogcli.scale.cluster.facts import find_identity
 from cogcli.scale.coordinator import BatchObserver, Coordinator, Rows, StopSignals
 from cogcli.scale.executor import Executor
@@ -212,7 +212,7 @@ class BatchSession:
         """Return the executor on Dask workers."""
         folder = Path(os.path.abspath(self._folder.folder.path))
         sent = self._open_sent_lines()
-        where = ClusterRequest(
+        where = ClusterSettings(
             address=address_of(self._request.executor),
             jobs=self._request.jobs,
             folder=os.fspath(folder),

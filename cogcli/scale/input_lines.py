@@ -182,7 +182,7 @@ def _hash_block(lines: Iterator[bytes], expected: str, batch_id: str) -> Iterato
 
 
 def _read_until(file: BinaryIO, end: int) -> Iterator[bytes]:
-    """Yield the lines up to a place of the file."""
+    """Yield the lines that start before the byte offset `end`."""
     lines = read_lines(file)
     while file.tell() < end and (line := next(lines, None)) is not None:
         yield line

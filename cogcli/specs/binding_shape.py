@@ -165,7 +165,7 @@ def _check_template(text: str, path: KeyPath, report: ProblemReport) -> None:
         hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
         report.error("request.template", path, f"`{_join_path(path)}`: {fault}", hint=hint)
         return
-    if any(slot.whole for slot in slots):
+    if any(slot.is_whole_value for slot in slots):
         return
     found = find_plausible(_OWN_FORM.sub("", text), _HEADS, named=True)
     if found:
@@ -199,7 +199,7 @@ def _is_whole(text: str) -> bool:
         slots = slots_of(text)
     except TemplateFault:
         return False
-    return any(slot.whole and not slot.of_service for slot in slots)
+    return any(slot.is_whole_value and not slot.of_service for slot in slots)
 
 
 def _check_credentials(raw: Json, report: ProblemReport) -> None:

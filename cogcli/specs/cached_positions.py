@@ -74,11 +74,11 @@ class FilePositions(dict[str, "YamlPositions"]):
 
     def _known_positions(self, file: str) -> Json | None:
         """Return the cached positions in a file, or None if the file is not cached."""
-        loaded = self._files.get(file, ("", ""))[1]
-        if self.cache is None or not loaded:
+        loaded_digest = self._files.get(file, ("", ""))[1]
+        if self.cache is None or not loaded_digest:
             return None
         if file not in self._positions:
-            cached = self.cache.get(_KIND, loaded)
+            cached = self.cache.get(_KIND, loaded_digest)
             self._positions[file] = cached.raw if cached else {}
         return self._positions[file]
 
@@ -93,12 +93,15 @@ class FilePositions(dict[str, "YamlPositions"]):
         self._news.clear()
 
     def __missing__(self, file: str) -> YamlPositions:
+        """Parse a file whose positions are needed for the first time."""
         from cogcli.base.yaml import reader
 
-        path, loaded = self._files.get(file, (file, ""))
+        path, loaded_digest = self._files.get(file, (file, ""))
         limits = self._ceilings.yaml
         data, parsed = reader.read_file(path, file=file, limits=limits)
-        if digest(data) != loaded:  # the file has changed: its positions are shown but not cached
+        if (
+            digest(data) != loaded_digest
+        ):  # the file has changed: its positions are shown but not cached
             self._files.pop(file, None)
         self[file] = parsed.places
         return parsed.places

@@ -10,7 +10,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.cached_positions import NO_PLACES, FilePositions
-from cogcli.specs.host_overrides import Host
+from cogcli.specs.host_overrides import HostChoices
 from cogcli.specs.skill import list_targets
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Catalog(NamedTuple):
     packs: dict[str, Pack] = NOTHING
     """Packs by `id@version`."""
     defaults: Defaults = Defaults()
-    host: Host = Host()
+    host: HostChoices = HostChoices()
     layers: tuple[str, ...] = ()
     """The names of the layers, the earliest first."""
     aliases: dict[str, str] = NOTHING

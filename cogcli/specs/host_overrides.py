@@ -1,4 +1,4 @@
-"""Host overrides: the bindings chosen on this host, and where each choice is declared.
+"""HostChoices overrides: the bindings chosen on this host, and where each choice is declared.
 
 The rules are in docs/reference/binding.md#host-overrides.
 """
@@ -42,13 +42,13 @@ class Override(NamedTuple):
         return self.mode == "prefer"
 
 
-class Host(NamedTuple):
-    """The choices of the host by capability. `files` are the files that were read, including those with errors."""
+class HostChoices(NamedTuple):
+    """The host's choices by capability. `files` are all files that were read, also those with errors."""
 
     active: dict[str, ActiveChoice] = NOTHING
     overrides: dict[str, Override] = NOTHING
     repeated: tuple[tuple[str, Override], ...] = ()
-    """Overrides of a capability that already has one under another of its names."""
+    """Overrides that name an already overridden capability by another of its names."""
     files: tuple[str, ...] = ()
     services_files: frozenset[str] = frozenset()
     """The files with several services each."""
@@ -99,7 +99,9 @@ class HostFiles:
                 else:
                     self._overrides[capability] = override
 
-    def build(self) -> Host:
+    def build(self) -> HostChoices:
         """Return the choices in all files added so far."""
         repeated, files = tuple(self._repeated), tuple(self._files)
-        return Host(self._active, self._overrides, repeated, files, frozenset(self._services))
+        return HostChoices(
+            self._active, self._overrides, repeated, files, frozenset(self._services)
+        )

@@ -52,17 +52,17 @@ def _find_below(folder: str, parts: list[str]) -> str | None:
     )
 
 
-def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
+def has_function(file: str, name: str, *, search_first: bool = False) -> bool:
     """Return whether a source file has a top-level `def` with this name.
 
-    With `quickly`, only the beginnings of lines are searched, without parsing.
+    With `search_first`, the text is searched for it, and parsed only if it is not found.
     """
     try:
         with open(file, "rb") as source:
             text = source.read()
     except OSError:
         return False
-    if quickly and re.search(
+    if search_first and re.search(
         rb"^(?:async +)?def +" + re.escape(name.encode()) + rb"\b", text, re.MULTILINE
     ):
         return True

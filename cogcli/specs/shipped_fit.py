@@ -93,7 +93,7 @@ def _needs_input(slot: TemplateSlot, before: Sequence[Capability]) -> bool:
     gone = [one.inputs[slot.path[0]] for one in before if slot.path[0] in one.inputs]
     if not gone:
         return False
-    is_text_part = not slot.whole and slot.otherwise is None
+    is_text_part = not slot.is_whole_value and slot.default is None
     is_required = any(field.required for field in gone)
     return is_text_part or is_required or any(each.answers_allowed for each in before)
 

@@ -28,18 +28,18 @@ DATA: Final = "$data"
 
 
 class TemplateSlot(NamedTuple):
-    """A reference to the input or to a variable of the service.
-
-    For the input it has the path below `input`, whether it is the whole value, and its default text.
-    """
+    """A reference to the input, or to a variable of the service."""
 
     path: tuple[str, ...]
-    whole: bool
-    otherwise: str | None = None
+    """The path below `input`, or the name of the variable."""
+    is_whole_value: bool
+    """Whether the template has no other text."""
+    default: str | None = None
     of_service: bool = False
+    """Whether it refers to a variable of the service."""
 
     @property
-    def certain(self) -> tuple[str, ...]:
+    def fixed_prefix(self) -> tuple[str, ...]:
         """The path up to its first `*`. The elements that follow may differ."""
         return self.path[: self.path.index(EACH)] if EACH in self.path else self.path
 
@@ -60,9 +60,9 @@ def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
     """Return the literal strings and slots of a template. Raise TemplateFault if it is invalid."""
     whole = _WHOLE.fullmatch(text)
     if whole:
-        return (TemplateSlot(tuple((whole[1] or whole[2]).split(".")), whole=True),)
+        return (TemplateSlot(tuple((whole[1] or whole[2]).split(".")), is_whole_value=True),)
     if variable := _VARIABLE.fullmatch(text):
-        return (TemplateSlot((variable[1],), whole=True, of_service=True),)
+        return (TemplateSlot((variable[1],), is_whole_value=True, of_service=True),)
     if _NEAR.fullmatch(text):
         raise TemplateFault(f"`{text}` is not a path below `input`")
     return tuple(split_placeholders(text, _parse_slot)) if "${" in text else (text,)
@@ -104,11 +104,11 @@ def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[
 
 def _parse_slot(inner: str, offset: int) -> TemplateSlot:
     if variable := _VARIABLE.fullmatch(inner):
-        return TemplateSlot((variable[1],), whole=False, of_service=True)
+        return TemplateSlot((variable[1],), is_whole_value=False, of_service=True)
     match = _INNER.fullmatch(inner)
     if match is None:
         raise TemplateFault(f"`${{{inner}}}` is not a path below `input`", offset)
-    return TemplateSlot(tuple(match[1].split(".")), whole=False, otherwise=match[2])
+    return TemplateSlot(tuple(match[1].split(".")), is_whole_value=False, default=match[2])
 
 
 def texts(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -40,6 +41,11 @@ SPEECH = {
 """Functions are verbs, and none of them speaks."""
 
 
+RAISING = re.compile(r"\b[Rr]aises? [^.]*")
+RAISED = re.compile(r"(?:[Rr]aises? |, or | or |, )([A-Z][A-Za-z]+)")
+"""What a docstring says is raised."""
+
+
 def classes() -> Iterator[tuple[str, Path]]:
     for path in modules():
         yield from ((name, path) for name in said(path).classes)
@@ -62,3 +68,20 @@ def test_no_name_that_was_given_up_returns() -> None:
 def functions_of(path: Path) -> set[str]:
     text = path.read_text(encoding="utf-8")
     return set(re.findall(r"^def (\w+)", text, re.MULTILINE))
+
+
+def test_a_docstring_names_only_exceptions_that_are_there() -> None:
+    text_by_path = {path: path.read_text(encoding="utf-8") for path in modules()}
+    known = {name for name, _ in classes()} | set(dir(builtins))
+    known |= {name.rpartition(".")[2] for path in modules() for name in said(path).names}
+    for text in text_by_path.values():
+        known |= set(re.findall(r"\w\.([A-Z]\w+)", text))
+    unknown = [
+        (path.name, name)
+        for path, text in text_by_path.items()
+        for docstring in re.findall(r'"""(.*?)"""', text, re.DOTALL)
+        for sentence in RAISING.findall(docstring)
+        for name in RAISED.findall(sentence)
+        if name not in known
+    ]
+    assert unknown == []

@@ -96,7 +96,7 @@ def test_the_size_of_a_bucket_is_not_raised() -> None:
     ],
 )
 def test_whoever_asked_does_not_approve_under_another_spelling(name: str) -> None:
-    with pytest.raises(PolicyApprovalError, match="wants somebody else"):
+    with pytest.raises(PolicyApprovalError, match="needs another person"):
         require_approver(ASKED, granted=True, by=f"{name}:finance", policy=POLICY)
 
 

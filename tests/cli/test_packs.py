@@ -45,7 +45,7 @@ def test_a_refund_above_the_limit_waits_for_finance(desk: Project) -> None:
     for by, why in (
         ("bob", "found none"),
         ("bob:support", "found `support`"),
-        ("cust_7:finance", "somebody else"),
+        ("cust_7:finance", "another person"),
     ):
         refused = desk.run("resume", "@last", "--approve", GATE, "--by", by).assert_exit(5)
         assert why in refused.err

@@ -23,7 +23,7 @@ from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.extras import missing_module
 from cogcli.scale.cluster.arrivals import ReceivedAnswers
-from cogcli.scale.cluster.dask_workers import ClusterRequest, DaskWorkers
+from cogcli.scale.cluster.dask_workers import ClusterSettings, DaskWorkers
 from cogcli.scale.cluster.facts import find_identity
 from cogcli.scale.executor import (
     BatchStopped,
@@ -88,7 +88,7 @@ def on_dask(project: Any, monkeypatch: pytest.MonkeyPatch) -> Executor:
     return DaskWorkers(where, first, reach_batch(first).prepare(), lambda text: None)
 
 
-def cluster_request(project: Any, first: dict[str, Any]) -> ClusterRequest:
+def cluster_request(project: Any, first: dict[str, Any]) -> ClusterSettings:
     """The request of a batch whose folder is made here."""
     runs_dir = Path(first["flags"]["runs_dir"])
     folder = runs_dir / ".batches" / first["batch"]
@@ -96,7 +96,7 @@ def cluster_request(project: Any, first: dict[str, Any]) -> ClusterRequest:
     settings = reach_settings(first)
     key = BatchKey(first["batch"], first["created_ms"])
     sent = DispatchedLines(key, runs_dir, {}, lambda line: None, is_repeatable=False)
-    return ClusterRequest(
+    return ClusterSettings(
         address="", jobs=1, folder=str(folder), continues="", identity=partial(find_identity, settings),
         sent=sent, arrivals=ReceivedAnswers(folder, sent, trusted_of(settings)), run_here=run_line,
     )  # fmt: skip

@@ -43,7 +43,7 @@ def list_recalls(
     names = (name.partition(".") for name in pack.decisions.required_evidence(intent))
     required = {f"{slots.get(slot, '')}:{predicate}" for slot, _, predicate in names}
     found = [
-        _recall(
+        _recall_entry(
             edge_ref(edge),
             f"{edge.subject} {edge.predicate} {edge.stated}",
             edge.trust,
@@ -53,7 +53,7 @@ def list_recalls(
         for edge in edges
     ]
     found += [
-        _recall(
+        _recall_entry(
             memory.memory_id,
             f"{memory.entity} {memory.predicate} {memory.value}",
             "verified",
@@ -75,7 +75,7 @@ def list_recalls_of_first_edition(
     return [{"id": id, "text": text, "trust": trust} for id, text, trust in found]
 
 
-def _recall(id: str, text: str, trust: str, age_s: float, *, required: bool = False) -> Json:
+def _recall_entry(id: str, text: str, trust: str, age_s: float, *, required: bool = False) -> Json:
     return {"id": id, "text": text, "trust": trust, "age_s": age_s, "required": required}
 
 

@@ -39,8 +39,8 @@ TIED_FROM: Final = 0.5
 REJECTED: Final = ("approval_mode_mismatch", "violates_decision_spec", "budget_exceeded")
 
 
-class Fail(NamedTuple):
-    """One fault of a plan: a word of the reference, the step, and the details."""
+class FailedCheck(NamedTuple):
+    """A check that a plan failed: its code, the step, and the details."""
 
     code: str
     step: str = ""
@@ -48,18 +48,18 @@ class Fail(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The fail in one word, with its detail."""
+        """The code, with the details if there are any."""
         return f"{self.code}:{self.detail}" if self.detail else self.code
 
     def to_payload(self) -> dict[str, str]:
-        """Return the fail in `critic.verified`."""
+        """Return the failed check as an entry of `critic.verified`."""
         return self._asdict()
 
 
 class Verification(NamedTuple):
     """The verdict on a plan (ok, replan, escalate or reject) and every check that failed."""
 
-    fails: tuple[Fail, ...]
+    fails: tuple[FailedCheck, ...]
 
     @property
     def verdict(self) -> str:
@@ -89,23 +89,25 @@ def verify(
     loop guard by step, and `conflicts` is the required evidence with two values.
     """
     if candidate.fault:
-        return Verification((Fail(candidate.fault),))
+        return Verification((FailedCheck(candidate.fault),))
     if plan is None:
         return Verification(tuple(_judge_template(invocation, candidate)))
     fails = [*_judge_calls(invocation, context, plan, candidate), *_judge_graph(plan)]
     fails += _judge_evidence(invocation, plan, tuple(unresolved))
-    fails += [Fail("loop_guard", step, trip.kind) for step, trip in trips.items()]
+    fails += [FailedCheck("loop_guard", step, trip.kind) for step, trip in trips.items()]
     fails += _judge_template(invocation, candidate)
     known = invocation.capabilities
     calls = sum(uses in known or not uses.startswith(NESTED) for uses in plan.capabilities.values())
     for key in (PER_TURN, "tool_calls.per_workflow"):
         if calls > remaining.get(key, calls):
-            fails.append(Fail("budget_exceeded", "", key))
+            fails.append(FailedCheck("budget_exceeded", "", key))
             break
     return Verification(tuple(_name_conflict(fail, context, conflicts) for fail in fails))
 
 
-def _name_conflict(fail: Fail, context: CompiledContext, conflicts: tuple[str, ...]) -> Fail:
+def _name_conflict(
+    fail: FailedCheck, context: CompiledContext, conflicts: tuple[str, ...]
+) -> FailedCheck:
     """Return the conflict that causes a fail, or the fail itself. A conflict leaves required evidence without a value,
     so that it looks missing, and calls that need it are redacted.
     """
@@ -114,12 +116,12 @@ def _name_conflict(fail: Fail, context: CompiledContext, conflicts: tuple[str, .
         redactions = context.compilation.surface.redactions
         reasons = (each.reason for each in redactions if each.capability == fail.detail)
         lacking = next(reasons, "").removeprefix("evidence_missing:")
-    return Fail(CONFLICT, fail.step, lacking) if lacking in conflicts else fail
+    return FailedCheck(CONFLICT, fail.step, lacking) if lacking in conflicts else fail
 
 
 def _judge_calls(
     invocation: Invocation, context: CompiledContext, plan: TurnPlan, candidate: Candidate
-) -> Iterable[Fail]:
+) -> Iterable[FailedCheck]:
     """Return a fail for each call of a capability that is unknown, above the safety mode, or has wrong arguments."""
     surface = {tool.capability: tool for tool in context.compilation.surface.tools}
     arguments = {f"t{plan.turn}_{call.id}": call.arguments for call in candidate.calls}
@@ -128,11 +130,11 @@ def _judge_calls(
         for id in _called_capabilities(plan, step, is_proposed=given is not None):
             tool = surface.get(id)
             if tool is None:
-                yield Fail("unknown_capability", step.id, truncate(id, _LONGEST))
+                yield FailedCheck("unknown_capability", step.id, truncate(id, _LONGEST))
             elif is_above(tool.approval_mode, invocation.safety_mode):
-                yield Fail("approval_mode_mismatch", step.id, tool.approval_mode)
+                yield FailedCheck("approval_mode_mismatch", step.id, tool.approval_mode)
             elif given is not None and (wrong := _wrong_arguments(invocation, id, given)):
-                yield Fail("args_invalid", step.id, truncate(wrong, _LONGEST))
+                yield FailedCheck("args_invalid", step.id, truncate(wrong, _LONGEST))
 
 
 def _called_capabilities(plan: TurnPlan, step: Step, *, is_proposed: bool) -> list[str]:
@@ -185,21 +187,21 @@ def _misfit(capability: Capability, arguments: Json) -> str:
     return violations[0].message if violations else ""
 
 
-def _judge_graph(plan: TurnPlan) -> Iterable[Fail]:
+def _judge_graph(plan: TurnPlan) -> Iterable[FailedCheck]:
     """Return a fail if steps wait for each other, or for a step that does not exist."""
     waiting = {step.id: set(step.config.depends_on or ()) for step in plan.skill.steps}
     if len(waiting) < len(plan.skill.steps) or not waiting.keys() >= set().union(*waiting.values()):
-        yield Fail("dependency_cycle", "", "a step that is not there")
+        yield FailedCheck("dependency_cycle", "", "a step that is not there")
         return
     while free := {id for id, named in waiting.items() if not named & waiting.keys()}:
         waiting = {id: named for id, named in waiting.items() if id not in free}
     if waiting:
-        yield Fail("dependency_cycle", next(iter(waiting)))
+        yield FailedCheck("dependency_cycle", next(iter(waiting)))
 
 
 def _judge_evidence(
     invocation: Invocation, plan: TurnPlan, unresolved: tuple[str, ...]
-) -> Iterable[Fail]:
+) -> Iterable[FailedCheck]:
     """Return a fail for required evidence that is not known and that no step before the first effect supplies."""
     tools, supplied = invocation.pack.tooling.capabilities, set[str]()
     for step in plan.skill.steps:
@@ -209,25 +211,25 @@ def _judge_evidence(
         if is_above(invocation.policy.mode_of(capability), "read_only"):
             for name in unresolved:
                 if name not in supplied:
-                    yield Fail("missing_evidence", step.id, name)
+                    yield FailedCheck("missing_evidence", step.id, name)
             return
         supplied |= tools.get(capability.id, PackTool()).facts.keys()
 
 
-def _judge_template(invocation: Invocation, candidate: Candidate) -> Iterable[Fail]:
+def _judge_template(invocation: Invocation, candidate: Candidate) -> Iterable[FailedCheck]:
     """Return a fail for a template that does not belong to the intent, or has outcomes that its decision lacks."""
     layer = invocation.pack.decisions
     if not candidate.template:
         return
     intent = layer.intents[invocation.intent.intent]
     if candidate.template not in intent.templates:
-        yield Fail("violates_decision_spec", "", candidate.template)
+        yield FailedCheck("violates_decision_spec", "", candidate.template)
         return
     decision = decision_of(invocation, candidate)
     outcomes = layer.task_templates[candidate.template].outcome.values()
     for outcome in outcomes:
         if decision.outcomes and outcome not in decision.outcomes:
-            yield Fail("violates_decision_spec", "", outcome)
+            yield FailedCheck("violates_decision_spec", "", outcome)
 
 
 class Score(NamedTuple):

@@ -80,7 +80,7 @@ def denied(reason: str, say: str = "") -> LoopEnding:
 def denied_call(uses: str, verdict: Verdict, hint: str, say: str) -> LoopEnding:
     """Return the ending after the policy denied a plan for this call. `say` is the text for the customer."""
     rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
-    code = "policy.refused" if verdict.verdict == "refuse" else "policy.denied"
+    code = "policy.refused" if verdict.outcome == "refuse" else "policy.denied"
     text = f"`{uses}`: {verdict.reason} ({verdict.stage}{rule}); no call of its plan was made"
     error = PolicyDeniedError(code, text, hint=hint)
     error.say = say

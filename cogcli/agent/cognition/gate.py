@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogcli.agent.cognition.critic import Fail, Verification
+from cogcli.agent.cognition.critic import FailedCheck, Verification
 from cogcli.agent.cognition.ends import Denial, denied_call
 from cogcli.agent.cognition.plan_limits import limit_plan
 from cogcli.agent.cognition.plan_policy import PlannedCall, find_known_arguments, judge_plan
@@ -78,7 +78,7 @@ def _candidate_values(loop: Progress) -> list[object]:
     return [*proposed, *(find_known_arguments(step, state) for step in plan.skill.steps)]
 
 
-def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[Fail, ...]:
+def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[FailedCheck, ...]:
     """Return a fail for each denied call, after they were recorded. The planner replans, or the run ends."""
     refused = [(call, verdict) for call in calls if (verdict := call.denial)]
     if not refused:
@@ -96,7 +96,7 @@ def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[Fail, ...]:
         call, verdict = refused[0]
         hint = loop.policy.explain_refusal(verdict.reason)
         loop.ending = denied_call(call.uses, verdict, hint, _find_say(loop, verdict))
-    return tuple(Fail(_DENIED, call.step_id, verdict.reason) for call, verdict in refused)
+    return tuple(FailedCheck(_DENIED, call.step_id, verdict.reason) for call, verdict in refused)
 
 
 def _find_say(loop: Progress, verdict: Verdict) -> str:

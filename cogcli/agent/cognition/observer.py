@@ -147,7 +147,7 @@ class Observer:
 
     @property
     def outputs(self) -> Json:
-        """The outputs of the calls of the run that were done, by name; of equal names the last one."""
+        """The outputs of the finished calls, merged by name. If two have the same name, the later one wins."""
         done = (each for each in self._closings.values() if each.step_status == "done")
         found: Json = {}
         for closing in done:

@@ -76,7 +76,7 @@ class PlannedCall(NamedTuple):
         }
         return {
             **named,
-            "verdict": verdict.verdict,
+            "verdict": verdict.outcome,
             "reason": verdict.reason,
             "obligations": list(verdict.obligations),
             **{name: value for name, value in optional.items() if value},

@@ -10,7 +10,7 @@ from cogcli.declarations.value_types import Json
 
 
 class ContextBlock(NamedTuple):
-    """A text in the context. `data_only` marks a foreign text, which is not an instruction."""
+    """A text in the context. If `treatment` is `data_only`, it is untrusted and no instruction."""
 
     block_id: str
     bucket: str

@@ -531,7 +531,7 @@ class _Proposal:
     def _files(
         self, contradictions: list[Problem], choices: Mapping[str, ImportRemark]
     ) -> dict[str, str]:
-        texts = {PROJECT_FILE: self._config(contradictions)}
+        texts = {PROJECT_FILE: self._render_project_config(contradictions)}
         theirs = os.path.dirname(self.host) != self.home
         if theirs:
             texts |= self._host_files()
@@ -543,15 +543,15 @@ class _Proposal:
             )
         return texts
 
-    def _config(self, contradictions: list[Problem]) -> str:
-        """Return the text of `cogcli.toml`: all roots, and the lenient ones."""
-        known = [root.path for root in self.settings.roots if root.by_project]
-        here = os.path.realpath(self.home)
-        roots = [root for root in (*known, *self.roots) if os.path.realpath(root) != here]
+    def _render_project_config(self, contradictions: list[Problem]) -> str:
+        """Return the text of `cogcli.toml`: the list `registry`, and a table for each lenient root."""
+        configured = [root.path for root in self.settings.roots if root.by_project]
+        home = os.path.realpath(self.home)
+        roots = [root for root in (*configured, *self.roots) if os.path.realpath(root) != home]
         names = [_toml(self._from_home(root)) for root in dict.fromkeys(roots)]
         lines = [f"registry = [{', '.join(names)}]"] if names else []
         for root in self.roots:
-            if os.path.realpath(root) != here:
+            if os.path.realpath(root) != home:
                 lines += self._lenient_lines(root, contradictions)
         return "\n".join(lines) + "\n"
 

@@ -102,8 +102,8 @@ def _title(entry: Entry) -> str:
     return visible(entry.title[:120])
 
 
-def _call_of(entry: Entry) -> BoundCall:
-    """Return what a binding of an entry calls."""
+def _bound_call(entry: Entry) -> BoundCall:
+    """Return the operation of an API document that the binding of its entry calls."""
     return BoundCall(KIND, entry.id or entry.path, "" if entry.id else entry.method)
 
 
@@ -335,7 +335,7 @@ class _Command:
         if other is not None and other.capability != id:
             raise NotBindable(f"`{binding_id}` is a binding of `{other.capability}` already")
         path = f"bindings/{self._request.channel}/{id}/{binding_id}.yaml"
-        files.append(binding_file(path, binding_id, id, self._service, _call_of(entry), spec))
+        files.append(binding_file(path, binding_id, id, self._service, _bound_call(entry), spec))
         return OperationFiles(_title(entry), id, binding_id, files, spec.notes)
 
 

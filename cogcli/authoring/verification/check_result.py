@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import kind_of
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.output_diff import ABSENT, OutputDifference
+from cogcli.base.output_diff import MISSING, OutputDifference
 from cogcli.base.redact import Redactor
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange_checks import Check, Frame, NotRunnable
@@ -120,14 +120,14 @@ def join_differences(differences: list[OutputDifference], match: str) -> str:
     """Return differences as one line: `- "errors": []   + "errors": null`."""
     parts = []
     for path, expected, found in differences[:3]:
-        if match == "shape" and expected is not ABSENT and found is not ABSENT:
+        if match == "shape" and expected is not MISSING and found is not MISSING:
             parts.append(f"{path}: expected {kind_of(expected)}, found {kind_of(found)}")
             continue
         key = path.rpartition(".")[2]
         parts += [
             f'{sign} "{path}": {short(Redactor().mask({key: value})[key])}'
             for sign, value in (("-", expected), ("+", found))
-            if value is not ABSENT
+            if value is not MISSING
         ]
     if len(differences) > 3:
         parts.append(f"and {len(differences) - 3} more")

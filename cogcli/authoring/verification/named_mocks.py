@@ -24,7 +24,7 @@ from cogcli.specs.unchecked import list_at
 _MAX_WORDS: Final = 20
 
 ReplyBuilder = Callable[[Json], Json]
-"""A function that returns the reply to a request's JSON object. It raises Unfit."""
+"""A function that returns the reply to a request's JSON object. It raises RejectedRequest."""
 
 
 class RejectedRequest(Exception):

@@ -67,7 +67,7 @@ _Check = Callable[[_PythonValidator, Any, Any, Json], Iterator[_PythonError]]
 
 
 def compile_python(schema: object) -> CompiledSchema:
-    """Return a schema compiled for jsonschema. Raise Unusable."""
+    """Return a schema compiled for jsonschema. Raise SchemaRejected."""
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
 
@@ -206,7 +206,7 @@ _KEYWORD_ALIASES: Final = {
 def compile_rust(schema: Any) -> CompiledSchema:
     """Return a schema compiled for jsonschema-rs with its linear-time engine for patterns.
 
-    Raise Unusable.
+    Raise SchemaRejected.
     """
     import jsonschema_rs
 

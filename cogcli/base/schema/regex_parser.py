@@ -18,8 +18,8 @@ _SPACE: Final = [
 _LINE_ENDS: Final = [(10, 10), (13, 13), (0x2028, 0x2029)]
 _CATEGORIES: Final = {"DIGIT": _DIGIT, "WORD": _WORD, "SPACE": _SPACE}
 _SURROGATES: Final = (0xD800, 0xDFFF)
-_EITHER_CASE: Final = 2_000
-"""The most characters of a class that ignores case: each is visited."""
+_MAX_CASELESS: Final = 2_000
+"""The most characters in a class that ignores case, since each one is visited."""
 
 Ranges = list[tuple[int, int]]
 
@@ -166,7 +166,7 @@ def _ignore_case(ranges: Ranges, flags: int) -> Ranges:
     """Return the ranges, with the other case of each letter added if the flags ignore case."""
     if not flags & re.IGNORECASE:
         return ranges
-    if sum(last - first + 1 for first, last in ranges) > _EITHER_CASE:
+    if sum(last - first + 1 for first, last in ranges) > _MAX_CASELESS:
         raise UnsupportedRegex("a large class of characters that ignores case is not allowed")
     codes = [code for first, last in ranges for code in range(first, last + 1)]
     others = [ord(char) for code in codes if len(char := chr(code).swapcase()) == 1]

@@ -67,7 +67,11 @@ def below_head(head: str, value: object, indent: str) -> list[str] | None:
         return _literal(value, indent) if is_block_text(value) else None
     if not inner_values(value):
         return None
-    if len(f"{head} {flow(value)}") <= _WIDTH and _is_short(value) and not _holds_block_text(value):
+    if (
+        len(f"{head} {flow(value)}") <= _WIDTH
+        and _is_shallow(value)
+        and not _holds_block_text(value)
+    ):
         return None
     return ["", *block(value, indent)]
 
@@ -97,7 +101,7 @@ def _holds_block_text(value: object) -> bool:
     return any(map(_holds_block_text, inner_values(value)))
 
 
-def _is_short(value: object) -> bool:
+def _is_shallow(value: object) -> bool:
     """Whether a value nests mappings and lists at most one level deep."""
     inner = (part for below in inner_values(value) for part in inner_values(below))
     return not any(isinstance(part, dict | list) for part in inner)

@@ -18,7 +18,7 @@ from cogcli.base.errors import OK
 from cogcli.base.system import current_user
 from cogcli.cli.approval_screen import write_request
 from cogcli.cli.context import CommandContext
-from cogcli.cli.listing import Column, note_none, show
+from cogcli.cli.listing import Column, report_empty_list, show
 from cogcli.cli.live_run import report_result, resume_run
 from cogcli.cli.options import SAFETY, Flags, ListFlags, argument, command, switch, text
 from cogcli.cli.render_error import next_lines
@@ -71,7 +71,7 @@ def ls(
     ]
     context.own["approvals"] = [each.view.to_payload() for each in kept]
     if not kept:
-        note_none(context, "request", [("--role", role)], lambda: len(found))
+        report_empty_list(context, "request", [("--role", role)], lambda: len(found))
     if not context.json:
         show(context, _columns(context), [_row(each) for each in kept], flags, whole=True)
     return OK
@@ -83,7 +83,7 @@ def _list_answers(context: CommandContext, role: str | None, flags: ListFlags) -
     kept = [each.to_payload() for each in found if role is None or each.answer.role == role]
     context.own["approvals"] = kept
     if not kept:
-        note_none(context, "answer", [("--role", role)], lambda: len(found))
+        report_empty_list(context, "answer", [("--role", role)], lambda: len(found))
     if not context.json:
         rows = [{**each, "signed_with": each["signed_with"] or "unsigned"} for each in kept]
         show(context, _ANSWER_COLUMNS, rows, flags, whole=True)

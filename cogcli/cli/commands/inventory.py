@@ -20,7 +20,7 @@ from cogcli.base.errors import OK, UnusableEnvironment
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inventory_screen import explanation_lines, spec_lines
-from cogcli.cli.listing import Column, Wanted, note_none
+from cogcli.cli.listing import Column, Wanted, report_empty_list
 from cogcli.cli.listing import show as show_list
 from cogcli.cli.options import (
     Examples,
@@ -141,7 +141,7 @@ def _answer_list(
         columns = _columns(context, flags, rows)
         show_list(context, columns, rows, flags, section=_section, whole=whole, for_all="--all")
     if not rows:
-        note_none(
+        report_empty_list(
             context, KINDS[kind].singular, wanted, lambda: count_specs(context.settings, kind)
         )
     return OK

@@ -19,7 +19,7 @@ from cogcli.app.wings import WingFunction
 from cogcli.base.errors import OK, CogcliError, UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
-from cogcli.cli.listing import Column, Wanted, note_none, show
+from cogcli.cli.listing import Column, Wanted, report_empty_list, show
 from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
 from cogcli.episode.listing.episode_listing import count_episodes
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
@@ -94,7 +94,7 @@ def ls(
             "--trace-id": trace_id,
             "--since": since,
         }
-        _note_none(context, list(given.items()))
+        _report_empty(context, list(given.items()))
     if context.json:
         return OK
     columns = _select_columns(context, found, has_requests=bool(waiting))
@@ -163,11 +163,11 @@ def _find_batch(context: CommandContext, word: str) -> str:
     return batch_id
 
 
-def _note_none(context: CommandContext, wanted: Wanted) -> None:
+def _report_empty(context: CommandContext, wanted: Wanted) -> None:
     """Report on stderr that no episode matches."""
     store = store_of(context.settings)
     place = context.settings.display_path(context.settings.runs_dir)
-    note_none(
+    report_empty_list(
         context,
         "episode",
         wanted,

@@ -134,7 +134,7 @@ def evaluate(
     verdict = evaluate_call(found, capability, read_json_flag(context, f"@{data}", "--data"))
     context.own["verdict"] = verdict.to_payload()
     context.answer(dumps(verdict.to_payload()) + "\n")
-    if verdict.verdict in ("allow_with_gate", "escalate"):
+    if verdict.outcome in ("allow_with_gate", "escalate"):
         return PENDING
     return OK if verdict.allows else VETOED
 

@@ -216,7 +216,7 @@ def _announce(context: CommandContext, offer: ToolOffer, where: str) -> None:
 
 
 def _server_listener(context: CommandContext) -> ServerListener:
-    """Return the functions that report calls, bugs and errors on stderr."""
+    """Return the listener of the server. It reports calls and bugs on stderr, and builds the client's errors."""
     from cogcli.app.serving.handlers import ServerListener
 
     def report_call(tool: str, report: Mapping[str, str]) -> None:
@@ -228,8 +228,8 @@ def _server_listener(context: CommandContext) -> ServerListener:
         """Report an unexpected exception."""
         report_bug(context.screen, "serve mcp", error, context)
 
-    def error(result: RunResult) -> Json | None:
+    def build_error(result: RunResult) -> Json | None:
         """Return the error of a run for the client."""
         return error_of(result, context.again)
 
-    return ServerListener(report_call, report_exception, error)
+    return ServerListener(report_call, report_exception, build_error)

@@ -102,7 +102,7 @@ def _compile_text(text: str, at: TemplatePath, context: TemplateContext) -> Temp
     if not slots:
         plain = "".join(map(str, parts))
         return lambda given: plain
-    if len(parts) == 1 and slots[0].whole:
+    if len(parts) == 1 and slots[0].is_whole_value:
         return _compile_slot(slots[0], at, context)
     return lambda given: "".join(
         [p if isinstance(p, str) else _text_value(p, given, at, context) for p in parts]
@@ -154,8 +154,8 @@ def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, context: Temp
         return _variable(slot, at, context)
     value = _value_at(given, slot.path)
     if value is MISSING:
-        if slot.otherwise is not None:
-            return slot.otherwise
+        if slot.default is not None:
+            return slot.default
         if slot.path[0] in given:
             where = "inside a text; write `${input.x:-…}` to say what stands there instead"
             raise _missing(slot.path, at, where)

@@ -83,20 +83,21 @@ class RedirectListener:
         ):
             async with asyncio.timeout(_HEAD_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-            answer = self._read(head)
+            answer = self._parse_redirect(head)
             writer.write(_page(_OTHER, "400 Bad Request") if answer is None else _page(_RECEIVED))
             await writer.drain()
             if answer is not None and self._answer is not None and not self._answer.done():
                 self._answer.set_result(answer)
         writer.close()
 
-    def _read(self, head: bytes) -> RedirectAnswer | None:
-        """Return the answer in the head of a request; None if it is not the one that is waited for."""
+    def _parse_redirect(self, head: bytes) -> RedirectAnswer | None:
+        """Return the answer in the head of a request. None unless it is the redirect of this login."""
         method, _, rest = head.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")
         target = urlsplit(rest.rpartition(" ")[0])
         pairs = parse_qsl(target.query, keep_blank_values=True)
         found = dict(pairs)
-        if method != "GET" or target.path != _PATH or len(found) != len(pairs):
+        has_duplicates = len(found) != len(pairs)
+        if method != "GET" or target.path != _PATH or has_duplicates:
             return None
         state = found.pop("state", "")
         if not self._state or not compare_digest(state.encode(), self._state.encode()):

@@ -312,7 +312,12 @@ def _given_files(value: object, capability: Capability) -> bool:
         slots = slots_of(value) if isinstance(value, str) else []
     except TemplateFault:
         return False
-    if len(slots) != 1 or not slots[0].whole or slots[0].of_service or len(slots[0].path) > 1:
+    if (
+        len(slots) != 1
+        or not slots[0].is_whole_value
+        or slots[0].of_service
+        or len(slots[0].path) > 1
+    ):
         return False
     field = capability.inputs.get(slots[0].path[0])
     return field is not None and _holds_files(field)

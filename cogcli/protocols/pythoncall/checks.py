@@ -57,8 +57,8 @@ def check_binding(context: CheckContext, binding: Binding, service: Service | No
         return
     file = module_file(service.module, service.root)
     # Of our own modules a test holds that the quick answer is the exact one.
-    quickly = context.catalog.partial or is_shipped(service.module)
-    if file is not None and not has_function(file, binding.operation, quickly=quickly):
+    search_first = context.catalog.partial or is_shipped(service.module)
+    if file is not None and not has_function(file, binding.operation, search_first=search_first):
         message = f"binding `{binding.id}`: module `{service.module}` has no function `{binding.operation}`"
         hint = "name a top-level `def` of that module"
         context.report(binding.file).need("service.module", ("operation",), message, hint=hint)

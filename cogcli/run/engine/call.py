@@ -84,7 +84,7 @@ _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 def governed_call(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     """Call the capability and return its checked outputs.
 
-    Raise RuntimeErrorBase if the call fails, or Degraded if a gate or a person skips it.
+    Raise RuntimeErrorBase if the call fails, or CallSkipped if a gate or a person skips it.
     """
     try:
         safety = capability.safety
@@ -124,8 +124,9 @@ def _make_permitted_call(
 
 
 def _require_allowed(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    """Raise an error if the call lacks trust or confirmation, or if a pre-gate refuses it. Raise Degraded if a pre-gate
-    skips it.
+    """Raise an error if the call lacks trust or confirmation, or if a pre-gate refuses it.
+
+    Raise CallSkipped if a pre-gate skips it.
     """
     safety, engine, refusal = capability.safety, record.run.engine, None
     if safety is not None:
@@ -581,7 +582,7 @@ def _ask_gates(
     gates: tuple[Gate, ...],
     given: dict[str, dict[str, Any]],
 ) -> Effects:
-    """Call the gates in order until one blocks. The strictest verdict decides: raise its refusal, or Degraded."""
+    """Call the gates in order until one blocks. The strictest verdict decides: raise its refusal, or CallSkipped."""
     worst = safety_rules.GateVerdict("pass", "")
     worst_gate = ""
     for number, gate in enumerate(gates):

@@ -25,7 +25,7 @@ _ONCE: Final = Retry(max_attempts=1)
 def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
     """Call the step's target with the input resolved in `scope`, and return its output.
 
-    Raise RuntimeErrorBase, Degraded or Cancelled.
+    Raise RuntimeErrorBase, CallSkipped or Cancelled.
     """
     target = _route(planned, record, scope)
     values = resolve_input(planned.input, scope, record.reads)

@@ -77,7 +77,7 @@ class CallReservations:
         self, verdict: Verdict, lifted: LiftedGates, decided: Verdict, cause: str
     ) -> Verdict | None:
         """Return the verdict that follows the decision `cause`, since there is no room any more. None if it stands."""
-        if decided.verdict != "allow" or self._is_read_now:
+        if decided.outcome != "allow" or self._is_read_now:
             return None
         engine, number = self._record.run.engine, self._next_attempt
         if find_recorded(engine, "policy.decided", self._key, cause):
@@ -85,7 +85,7 @@ class CallReservations:
         if self._account is None or not self._may_begin(number):
             return None
         again = self._reserve(self._account, verdict, lifted)
-        return None if again.verdict == "allow" else again
+        return None if again.outcome == "allow" else again
 
     def repeat(self, number: int, cause: str) -> Verdict | None:
         """Reserve for another attempt of the call. Return the verdict that denies it, or None if it may be made.
@@ -101,9 +101,9 @@ class CallReservations:
             return None
         else:
             decided = self._reserve(self._account, *self._judged)
-        if decided.verdict == "allow":
+        if decided.outcome == "allow":
             return None
-        return decided._replace(verdict="deny", stage="situation", gate="")
+        return decided._replace(outcome="deny", stage="situation", gate="")
 
     def note_begun(self) -> None:
         """Note that the intent of the attempt is in the log."""

@@ -54,7 +54,7 @@ def require_permitted(
     verdict = _decide(policy, record, capability, values, engine.now, lifted)
     while verdict.asks:
         answer = yield from _require_answer(policy, record, capability, values, verdict)
-        lifted.add((verdict.verdict, verdict.gate))
+        lifted.add((verdict.outcome, verdict.gate))
         yield from _wait_until(record, answer)
         verdict = _decide(
             policy, record, capability, values, answer.judged_at, lifted, answer.event or None
@@ -109,7 +109,7 @@ def recorded_decision(run: Run, verdict: Verdict, event: str) -> dict[str, str]:
     """Return the `decision` member of `step.started` for the decision that this event records."""
     policy = run.engine.policy
     name = policy.name if policy else ""
-    return {"verdict": verdict.verdict, "policy": name, "event": event}
+    return {"verdict": verdict.outcome, "policy": name, "event": event}
 
 
 def _decide(
@@ -269,7 +269,7 @@ def _require_answer(
         "gate": verdict.gate,
         "rule": verdict.rule,
         "reads": verdict.reads,
-        "verdict": verdict.verdict,
+        "verdict": verdict.outcome,
         "policy": policy.name,
     }
     gate = policy.gate(verdict.gate)
@@ -299,11 +299,11 @@ def _refusal_from_verdict(
 def _error_from_verdict(capability: Capability, verdict: Verdict) -> RuntimeErrorBase:
     rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
     text = f"`{capability.id}`: {verdict.reason} ({verdict.stage}{rule})"
-    if verdict.verdict == "allow_with_gate":
+    if verdict.outcome == "allow_with_gate":
         return PolicyApprovalError(
             "policy.approval", f"`{capability.id}` waits for {verdict.gate}: {verdict.reason}"
         )
-    if verdict.verdict == "escalate":
+    if verdict.outcome == "escalate":
         return PolicyApprovalError("policy.escalated", text)
-    code = "policy.refused" if verdict.verdict == "refuse" else "policy.denied"
+    code = "policy.refused" if verdict.outcome == "refuse" else "policy.denied"
     return PolicyDeniedError(code, text)

@@ -275,8 +275,8 @@ class RecordedCall(NamedTuple):
     position: float
     """Its `seq`. Infinite for a call that comes after the whole log."""
     answer: Callable[[], Answer]
-    """Returns the Answer. Called on the coordinator at its turn, so it must not block. Raises the recorded error, or
-    Unanswered."""
+    """Returns the Answer. Called on the coordinator at its turn, so it must not block. Raises the recorded error; if
+    there is none, what `end_unanswered` raises."""
 
 
 class Dispatcher(Protocol):
@@ -299,7 +299,7 @@ class Dispatcher(Protocol):
     def end_unanswered(self) -> NoReturn:
         """End work that is not an attempt at a service and has no recorded outcome. Only called if not `live`.
 
-        Raise Cancelled if the run is being closed, otherwise Unanswered.
+        Raise Cancelled if the run is being closed, otherwise the error of the one who follows the log.
         """
         ...
 

@@ -90,9 +90,9 @@ class WorkerCall(NamedTuple):
 
 
 class QuickCall:
-    """Make a quick call at once. The result is that of `perform`, or an `Outstanding` if the task must not wait for it.
+    """Make a quick call at once. The result is that of `perform`, or an `AwaitedCall` if the task must not wait for it.
 
-    The call needs no slot. The task passes an `Outstanding` on to a child, which then waits for the call, as built by
+    The call needs no slot. The task passes an `AwaitedCall` on to a child, which then waits for the call, as built by
     `build_effect`.
     """
 
@@ -287,7 +287,7 @@ class Loop:
         self._runnable: deque[tuple[Task, Any, BaseException | None]] = deque()
         self._waiting: deque[tuple[Task, WorkerCall]] = deque()
         self._slot_waiters: dict[Task, WorkerSlot | Next] = {}
-        """The tasks that wait for a slot, in order. Whoever is resumed for another reason is no longer among them."""
+        """The tasks that wait for a slot, in order. One that is resumed for another reason leaves them."""
         self._claims = 0
         """How many of them will take it."""
         self._recorded: list[tuple[float, int, Task, WorkerCall | Turn | Sleep]] = []

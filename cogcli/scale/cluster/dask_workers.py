@@ -63,13 +63,13 @@ _SHOWN: Final = 5
 Note = Callable[[str], None]
 
 
-class ClusterRequest(NamedTuple):
-    """Where the lines of a batch run."""
+class ClusterSettings(NamedTuple):
+    """The cluster on which the lines of a batch run, and how this process uses it."""
 
     address: str
-    """The address of the scheduler. Empty for one that is started here."""
+    """The address of the scheduler. Empty to start a local scheduler."""
     jobs: int
-    """The number of workers of one that is started here."""
+    """The number of workers of a local scheduler."""
     folder: str
     """The folder of the batch."""
     continues: str
@@ -82,9 +82,9 @@ class ClusterRequest(NamedTuple):
     """Runs a line in this process."""
     is_stopping: Callable[[], bool] = lambda: False
     """Whether the batch was stopped while it waits for a worker."""
-    silence: float = SILENCE
+    silence_seconds: float = SILENCE
     """Seconds without a sign of life after which a worker counts as gone."""
-    held: float = _HELD_SECONDS
+    held_seconds: float = _HELD_SECONDS
     """Seconds to wait for lines that only a silent worker can end."""
 
 
@@ -121,7 +121,7 @@ class DaskWorkers:
     name = "dask"
 
     def __init__(
-        self, request: ClusterRequest, first: Json, prepared: PreparedRun, note: Note
+        self, request: ClusterSettings, first: Json, prepared: PreparedRun, note: Note
     ) -> None:
         """Connect, and wait for a worker, unless the batch is stopped.
 
@@ -167,7 +167,7 @@ class DaskWorkers:
             "facts": list(find_facts(prepared)),
         }
         self._connection = SchedulerConnection(
-            request.address, request.jobs, first, request.silence
+            request.address, request.jobs, first, request.silence_seconds
         )
         with ExitStack() as opened:
             opened.callback(self.close)
@@ -505,7 +505,7 @@ class DaskWorkers:
         is_running = any(worker.groups for worker in self._workers.values())
         if is_running and now - self._sent_at > _REAL_SECONDS:
             self._busy_since = now
-        if now - self._busy_since > self._request.held:
+        if now - self._busy_since > self._request.held_seconds:
             names = ", ".join(sorted(self._silent)[:_SHOWN])
             raise self._lost(f"lines are held by workers that give no sign of life: {names}")
 

@@ -153,10 +153,10 @@ def _check_slot(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None
     inputs = check.capability.inputs
     field = inputs.get(name)
     if field is not None:
-        inside = follow([shape_of(field)], slot.certain[1:], lists=True)
-        report_absent(check.report, path, ("input", *slot.certain), 2, inside)
+        inside = follow([shape_of(field)], slot.fixed_prefix[1:], lists=True)
+        report_absent(check.report, path, ("input", *slot.fixed_prefix), 2, inside)
         is_optional = not field.required and field.default is None
-        if is_optional and not slot.whole and slot.otherwise is None:
+        if is_optional and not slot.is_whole_value and slot.default is None:
             _report_optional(check, slot, path)
         return
     message = f"`{_join_path(path)}`: `{name}` is not an input of `{check.capability.id}`"

@@ -43,7 +43,7 @@ def check_services(context: CheckContext) -> None:
 
 
 def _check_address(service: Service, key: str, report: ProblemReport) -> None:
-    """Report a literal IP address that must not be called. Host names are checked when the call is made."""
+    """Report a literal IP address that must not be called. HostChoices names are checked when the call is made."""
     from urllib.parse import urlsplit
 
     from cogcli.base.addresses import literal_refusal

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cogcli.authoring.verification.check_result import join_differences
-from cogcli.base.output_diff import ABSENT, differences
+from cogcli.base.output_diff import MISSING, differences
 from cogcli.protocols.exchange_checks import find_in_json
 
 SAME: list[tuple[str, Any, Any]] = [
@@ -18,11 +18,11 @@ SAME: list[tuple[str, Any, Any]] = [
 ]
 OTHER: list[tuple[str, Any, Any, list[tuple[str, Any, Any]]]] = [
     ("exact", {"a": 1}, {"a": True}, [("a", 1, True)]),
-    ("exact", {"a": 1}, {"a": 1, "b": 2}, [("b", ABSENT, 2)]),
+    ("exact", {"a": 1}, {"a": 1, "b": 2}, [("b", MISSING, 2)]),
     ("exact", {"a": []}, {"a": None}, [("a", [], None)]),
-    ("exact", {"a": [1, 2]}, {"a": [1]}, [("a.1", 2, ABSENT)]),
-    ("subset", {"a": 1}, {"b": 1}, [("a", 1, ABSENT)]),
-    ("subset", [{"a": 1}], [{"a": 1}, {}], [("1", ABSENT, {})]),
+    ("exact", {"a": [1, 2]}, {"a": [1]}, [("a.1", 2, MISSING)]),
+    ("subset", {"a": 1}, {"b": 1}, [("a", 1, MISSING)]),
+    ("subset", [{"a": 1}], [{"a": 1}, {}], [("1", MISSING, {})]),
     ("shape", {"a": 1}, {"a": "1"}, [("a", 1, "1")]),
     ("shape", {"b": [0]}, {"b": [1, "two"]}, [("b.1", 0, "two")]),
 ]

@@ -81,7 +81,7 @@ def test_a_narrowed_schema_rejects_what_is_denied_and_nothing_else(
     for value in VALUES:
         call = GovernedCall("mcp.a.b", "read_only", "clerk", "network", {"x": value})
         verdict = policy.decide("help", call, {"args": {"x": value}})
-        if verdict.verdict == "allow" and takes.is_valid(value):
+        if verdict.outcome == "allow" and takes.is_valid(value):
             assert found.is_valid({"x": value}), value
         if verdict.matched:
             assert not found.is_valid({"x": value}), value

@@ -174,7 +174,7 @@ def test_what_is_unknown_is_named() -> None:
     explained = _explained([_rule({">": [AGE, 30]})], order={})
     assert (explained.decided, explained.flips, explained.missing) == ((), (), ("order.age_days",))
     asked = _explained([_rule({"!!": [{"missing": ["order.age_days"]}]})], order={})
-    assert (asked.verdict.verdict, asked.missing) == ("deny", ())
+    assert (asked.verdict.outcome, asked.missing) == ("deny", ())
 
 
 def test_shadow_rules_decide_nothing() -> None:
@@ -344,7 +344,7 @@ def test_the_first_number_that_flips_flips_and_none_before_it_does(
         found = policy.decide(
             "buy", GovernedCall("pay", "network", "clerk", "network", args), {"args": args}
         )
-        return found.verdict, found.gate
+        return found.outcome, found.gate
 
     here = verdict_at(amount)
     others = [number for number in range(-22, 23) if verdict_at(number) != here]

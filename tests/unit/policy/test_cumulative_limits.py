@@ -97,9 +97,9 @@ def test_calls_of_others_and_of_skills_do_not_count() -> None:
 
 def test_the_verdict_by_what_is_used() -> None:
     (claim,) = claims({"amount": 40})
-    assert apply_limits(ALLOW, (claim,), {"total": Decimal(60)}).verdict == "allow"
+    assert apply_limits(ALLOW, (claim,), {"total": Decimal(60)}).outcome == "allow"
     denied = apply_limits(ALLOW, (claim,), {"total": Decimal("60.01")})
-    assert (denied.verdict, denied.reason, denied.limit) == (
+    assert (denied.outcome, denied.reason, denied.limit) == (
         "deny",
         "limit_exceeded:total",
         "total",
@@ -113,7 +113,7 @@ def test_a_limit_that_asks_leaves_what_a_rule_asks() -> None:
     full = {"total": Decimal(100)}
     for verdict in (ALLOW, BUILT_IN):
         asked = apply_limits(verdict, (claim,), full)
-        assert (asked.verdict, asked.gate) == ("allow_with_gate", "MINE")
+        assert (asked.outcome, asked.gate) == ("allow_with_gate", "MINE")
     assert apply_limits(ASKS, (claim,), full).gate == "OTHER"
 
 
@@ -121,10 +121,10 @@ def test_the_built_in_gate_is_lifted_within_all_named_limits() -> None:
     (claim,) = claims({"amount": 40})
     empty = {"total": Decimal(0)}
     lifts = BUILT_IN._replace(without_gate=("total",), rule="small")
-    assert apply_limits(lifts, (claim,), empty).verdict == "allow"
+    assert apply_limits(lifts, (claim,), empty).outcome == "allow"
     other = BUILT_IN._replace(without_gate=("total", "other"))
-    assert apply_limits(other, (claim,), empty).verdict == "allow_with_gate"
-    assert apply_limits(BUILT_IN, (claim,), empty).verdict == "allow_with_gate"
+    assert apply_limits(other, (claim,), empty).outcome == "allow_with_gate"
+    assert apply_limits(BUILT_IN, (claim,), empty).outcome == "allow_with_gate"
     assert apply_limits(ASKS._replace(without_gate=("total",)), (claim,), empty).gate == "OTHER"
 
 
@@ -143,10 +143,10 @@ def test_recorded_counters() -> None:
     assert use_in_data({"total": 3}, (claim,)) == {"total": Decimal(3)}
     assert use_in_data(None, (claim,)) == {}
     call = LimitedCall((claim,), {"total": Decimal(90)})
-    assert call.apply(ALLOW).verdict == "deny"
-    assert call.apply(ALLOW, ()).verdict == "allow"
+    assert call.apply(ALLOW).outcome == "deny"
+    assert call.apply(ALLOW, ()).outcome == "allow"
     assert LimitedCall((claim,), None).lacks_counters(ALLOW)
-    assert not LimitedCall((claim,), None).lacks_counters(ALLOW._replace(verdict="deny"))
+    assert not LimitedCall((claim,), None).lacks_counters(ALLOW._replace(outcome="deny"))
 
 
 def test_what_is_left_is_listed() -> None:
@@ -188,7 +188,7 @@ def test_a_call_that_is_judged_again_counts_what_its_counter_held() -> None:
     (claim,) = claims({"amount": 20})
     again = LimitedCall((claim,), {"total": Decimal(90)})
     assert again.apply(ALLOW).reason == "limit_exceeded:total"
-    assert again.apply(ALLOW, ()).verdict == "allow"
+    assert again.apply(ALLOW, ()).outcome == "allow"
 
 
 def test_the_longest_text_of_a_number() -> None:

@@ -135,9 +135,9 @@ def test_no_fact_of_any_rule_that_is_gone_null_or_retyped_widens_a_verdict() -> 
         for path in [path for path in before.reads if "." in path]:
             for data in _spoilt(path):
                 after = _decide(rule, data)
-                assert not is_stricter(before.verdict, after.verdict), (rule.condition, path, data)
-                assert after.verdict in (before.verdict, "deny"), (rule.condition, path, data)
-                seen.add((before.verdict, after.verdict))
+                assert not is_stricter(before.outcome, after.outcome), (rule.condition, path, data)
+                assert after.outcome in (before.outcome, "deny"), (rule.condition, path, data)
+                seen.add((before.outcome, after.outcome))
     assert {("allow", "deny"), ("escalate", "deny"), ("refuse", "deny"), ("deny", "deny")} <= seen
 
 
@@ -148,8 +148,8 @@ def test_a_whole_part_of_the_data_that_is_gone_widens_no_verdict() -> None:
         for head in {path.partition(".")[0] for path in before.reads if path}:
             for other in (None, [], {}, "x", 0):
                 after = _decide(rule, {**DATA, head: other})
-                assert after.verdict == "deny"
+                assert after.outcome == "deny"
             assert (
-                _decide(rule, {name: part for name, part in DATA.items() if name != head}).verdict
+                _decide(rule, {name: part for name, part in DATA.items() if name != head}).outcome
                 == "deny"
             )

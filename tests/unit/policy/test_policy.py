@@ -121,29 +121,29 @@ def _with(path: str, value: Any) -> dict[str, Any]:
 )
 def test_what_denies_without_a_rule(members: dict[str, Any], stage: str, reason: str) -> None:
     verdict = _decide(**members)
-    assert (verdict.verdict, verdict.stage, verdict.reason) == ("deny", stage, reason)
+    assert (verdict.outcome, verdict.stage, verdict.reason) == ("deny", stage, reason)
     assert verdict.decision == "veto"
     assert not verdict.allows
 
 
 def test_no_match_allows() -> None:
     verdict = _decide(WINDOW, hosts=["pay.example"], host="pay.example")
-    assert (verdict.verdict, verdict.decision, verdict.reason) == ("allow", "allow", "no_rule")
+    assert (verdict.outcome, verdict.decision, verdict.reason) == ("allow", "allow", "no_rule")
     assert verdict.stage == "situation"
     assert verdict.reads == {"order.age_days": 12}
-    assert _decide(hosts=[]).verdict == "allow"
+    assert _decide(hosts=[]).outcome == "allow"
     assert verdict.obligations == ("idempotency_key",)
 
 
 def test_the_strictest_enforced_match_counts() -> None:
     gated = _decide(WINDOW, LIMIT)
-    assert (gated.verdict, gated.gate, gated.reason) == (
+    assert (gated.outcome, gated.gate, gated.reason) == (
         "allow_with_gate",
         "GATE_FINANCE_APPROVAL",
         "refund_limit",
     )
     denied = _decide(LIMIT, WINDOW, data=_with("order.age_days", 31))
-    assert (denied.verdict, denied.rule, denied.gate) == ("deny", "refund_window", "")
+    assert (denied.outcome, denied.rule, denied.gate) == ("deny", "refund_window", "")
     assert denied.matched == ("refund_limit", "refund_window")
 
 
@@ -154,7 +154,7 @@ def test_what_is_destructive_has_a_gate_whatever_rules_say() -> None:
 
 def test_a_shadow_rule_only_says_what_it_would_do() -> None:
     verdict = _decide(WINDOW.replace(mode="shadow"), data=_with("order.age_days", 31))
-    assert (verdict.verdict, verdict.decision) == ("allow", "audit")
+    assert (verdict.outcome, verdict.decision) == ("allow", "audit")
     assert verdict.would == ({"rule": "refund_window", "verdict": "deny"},)
     assert verdict.matched == ()
 
@@ -170,14 +170,14 @@ def test_a_rule_over_all_that_is_known_before_is_of_the_second_check() -> None:
 
 def test_rules_without_facts_are_the_second_check() -> None:
     verdict = _decide(WINDOW, STAFF, data=_with("user.role", "guest") | {"order": {}})
-    assert (verdict.verdict, verdict.stage, verdict.reason) == ("deny", "rule", "staff_only")
+    assert (verdict.outcome, verdict.stage, verdict.reason) == ("deny", "rule", "staff_only")
     assert verdict.rule_errors == ()
 
 
 @pytest.mark.parametrize("value", [..., None])
 def test_a_fact_that_is_gone_denies_and_is_named(value: Any) -> None:
     verdict = _decide(WINDOW, data=_with("order.age_days", value))
-    assert (verdict.verdict, verdict.reason) == ("deny", "evidence_missing:order.age_days")
+    assert (verdict.outcome, verdict.reason) == ("deny", "evidence_missing:order.age_days")
     assert verdict.rule_errors == (
         {"rule": "refund_window", "code": "missing", "pointer": "/>/0/var"},
     )
@@ -192,14 +192,14 @@ def test_no_fact_that_is_gone_or_of_another_type_widens_a_verdict(
         data = _with(path, value)
         before = _decide(rule)
         after = _decide(rule, data=data, arguments=data["args"])
-        assert not is_stricter(before.verdict, after.verdict)
-        assert before.verdict == after.verdict or after.verdict == "deny"
+        assert not is_stricter(before.outcome, after.outcome)
+        assert before.outcome == after.outcome or after.outcome == "deny"
 
 
 def test_a_rule_that_is_none_denies_and_one_in_the_shadow_does_not() -> None:
     broken = WINDOW.replace(condition={"log": "x"})
     assert _decide(broken).reason == "policy_eval_error"
-    assert _decide(broken.replace(mode="shadow")).verdict == "allow"
+    assert _decide(broken.replace(mode="shadow")).outcome == "allow"
     assert (
         _decide(_with_outcome(WINDOW.replace(condition="yes"), verdict="allow")).reason
         == "policy_eval_error"
@@ -209,7 +209,7 @@ def test_a_rule_that_is_none_denies_and_one_in_the_shadow_does_not() -> None:
 def test_each_rule_has_operations_of_its_own() -> None:
     long = STAFF.replace(condition={"some": [{"var": "order.items"}, {"!": [True]}]})
     data = {**DATA, "order": {"items": [0] * 6000}}
-    assert _decide(long, long, data=data).verdict == "allow"
+    assert _decide(long, long, data=data).outcome == "allow"
     assert (
         _decide(long, data={**DATA, "order": {"items": [0] * 10_000}}).reason == "policy_eval_error"
     )
@@ -234,15 +234,15 @@ def test_obligations_are_collected_and_unknown_ones_deny() -> None:
 )
 def test_broken_limits_of_arguments_deny(limit: dict[str, Any], kept: bool) -> None:
     verdict = _decide(_with_outcome(LIMIT, limits={"amount": limit}))
-    assert (verdict.verdict == "allow_with_gate") is kept
+    assert (verdict.outcome == "allow_with_gate") is kept
     assert verdict.reason == "refund_limit"
     gone = _decide(_with_outcome(LIMIT, limits={"currency": limit}))
-    assert gone.verdict == "deny"
+    assert gone.outcome == "deny"
 
 
 def test_rules_on_arguments_wait_for_the_call() -> None:
     verdict = _decide(LIMIT, data={"user": {}, "order": DATA["order"]}, arguments=None)
-    assert verdict.verdict == "allow"
+    assert verdict.outcome == "allow"
     assert verdict.rule_errors == ()
 
 
@@ -389,7 +389,7 @@ def test_of_equals_the_first_counts(
     rules: list[tuple[str, str]], verdict: str, stage: str, reason: str, rule: str, gate: str
 ) -> None:
     found = _decide(*[_rule(id, word) for id, word in rules])
-    assert (found.verdict, found.stage, found.reason, found.rule, found.gate) == (
+    assert (found.outcome, found.stage, found.reason, found.rule, found.gate) == (
         verdict,
         stage,
         reason,
@@ -401,11 +401,11 @@ def test_of_equals_the_first_counts(
 def test_a_gate_is_that_of_the_verdict_it_came_with() -> None:
     lost = _rule("lost", "allow_with_gate", {"==": [{"var": "order.x"}, 1]}, gate="GATE_X")
     denied = _decide(lost)
-    assert (denied.verdict, denied.rule, denied.gate) == ("deny", "lost", "")
+    assert (denied.outcome, denied.rule, denied.gate) == ("deny", "lost", "")
     assert _decide(_rule("a", "escalate", gate="GATE_X")).gate == "GATE_X"
     assert _decide(_rule("a", "allow", gate="GATE_X"), approval_mode="destructive").gate == "GATE_X"
     destructive = _decide(_rule("a", "allow"), approval_mode="destructive")
-    assert (destructive.verdict, destructive.gate, destructive.reason, destructive.rule) == (
+    assert (destructive.outcome, destructive.gate, destructive.reason, destructive.rule) == (
         "allow_with_gate",
         "GATE_OPERATOR",
         "destructive",
@@ -514,15 +514,15 @@ def test_what_a_mode_adds(mode: str, obligations: tuple[str, ...]) -> None:
 
 def test_a_rule_may_want_a_named_user_of_a_lower_mode() -> None:
     rule = _rule("a", "allow", obligations=("named_user",))
-    assert _decide(rule).verdict == "allow"
+    assert _decide(rule).outcome == "allow"
     denied = _decide(rule, named_user=False)
-    assert (denied.verdict, denied.reason, denied.rule, denied.gate) == (
+    assert (denied.outcome, denied.reason, denied.rule, denied.gate) == (
         "deny",
         "named_user",
         "",
         "",
     )
-    assert _decide(named_user=False).verdict == "allow"
+    assert _decide(named_user=False).outcome == "allow"
 
 
 def test_a_host_that_is_not_listed_goes_before_a_user_without_a_name() -> None:
@@ -535,8 +535,8 @@ def test_a_host_that_is_not_listed_goes_before_a_user_without_a_name() -> None:
         "",
         "",
     )
-    assert _decide(hosts=["a.example"], host="").verdict == "allow"
-    assert _decide(hosts=None, host="b.example").verdict == "allow"
+    assert _decide(hosts=["a.example"], host="").outcome == "allow"
+    assert _decide(hosts=None, host="b.example").outcome == "allow"
 
 
 def test_a_rule_of_the_second_check_without_a_result() -> None:
@@ -565,7 +565,7 @@ def test_a_rule_of_the_second_check_without_a_result() -> None:
 )
 def test_what_keeps_a_limit(value: Any, limit: dict[str, Any], kept: bool) -> None:
     found = _decide(_rule("a", "allow", limits={"amount": limit}), data=_with("args.amount", value))
-    assert (found.verdict, found.reason, found.matched) == (
+    assert (found.outcome, found.reason, found.matched) == (
         "allow" if kept else "deny",
         "a",
         ("a",),
@@ -574,8 +574,8 @@ def test_what_keeps_a_limit(value: Any, limit: dict[str, Any], kept: bool) -> No
 
 def test_every_limit_is_kept() -> None:
     limits: dict[str, dict[str, Any]] = {"amount": {"max": 300}, "currency": {"enum": ["EUR"]}}
-    assert _decide(_rule("a", "allow", limits=limits)).verdict == "deny"
-    assert _decide(_rule("a", "allow", limits={"amount": {"max": 300}})).verdict == "allow"
+    assert _decide(_rule("a", "allow", limits=limits)).outcome == "deny"
+    assert _decide(_rule("a", "allow", limits={"amount": {"max": 300}})).outcome == "allow"
     broken = _rule("a", "allow", limits=limits, obligations=("evidense",))
     assert _decide(broken).reason == "a"
 
@@ -643,7 +643,7 @@ def _inside(
         "payments.refund", "network", "support", "destructive", {"amount": 240}, inside=inside
     )
     verdict = policy.decide(intent, call._replace(**members), _with("order.age_days", 31))
-    return verdict.verdict, verdict.reason
+    return verdict.outcome, verdict.reason
 
 
 def test_a_call_inside_a_tool_needs_no_entry_of_its_own() -> None:
@@ -673,11 +673,11 @@ def test_nothing_else_is_widened(
 def test_a_tool_whose_calls_ask_is_not_asked_for_itself() -> None:
     call = GovernedCall("skill:t.pay", "destructive", "support", "destructive", {})
     policy = _offering()
-    assert policy.decide("support.refund", call, DATA).verdict == "allow_with_gate"
-    assert policy.decide("support.refund", call._replace(asks_inside=True), DATA).verdict == "allow"
+    assert policy.decide("support.refund", call, DATA).outcome == "allow_with_gate"
+    assert policy.decide("support.refund", call._replace(asks_inside=True), DATA).outcome == "allow"
     limit = LIMIT.replace(scope=_scope((), ("skill:t.pay",)))
     ruled = _offering(limit).decide("support.refund", call._replace(asks_inside=True), DATA)
-    assert (ruled.verdict, ruled.gate) == ("allow_with_gate", "GATE_FINANCE_APPROVAL")
+    assert (ruled.outcome, ruled.gate) == ("allow_with_gate", "GATE_FINANCE_APPROVAL")
 
 
 @pytest.mark.parametrize(
@@ -695,4 +695,4 @@ def test_a_rule_waits_for_a_value_that_is_not_known(
 ) -> None:
     rule = _rule("amounts", "deny", condition={">": [{"var": "args.amount"}, 200]})
     decided = _decide(rule, unknown=unknown)
-    assert (decided.verdict, decided.waiting) == (verdict, waiting)
+    assert (decided.outcome, decided.waiting) == (verdict, waiting)

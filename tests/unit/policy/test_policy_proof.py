@@ -201,7 +201,7 @@ def test_what_is_not_understood_but_the_same_is_equal() -> None:
 def test_arithmetic_may_show_a_difference() -> None:
     proof = _prove(_window({">": [{"*": [AGE, 2]}, 100]}))
     (found,) = [each for each in proof.differences if each.relation == "wider"]
-    assert (found.before.verdict, found.after.verdict) == ("deny", "allow_with_gate")
+    assert (found.before.outcome, found.after.outcome) == ("deny", "allow_with_gate")
 
 
 def test_lists_among_values_of_an_argument_are_told_apart() -> None:
@@ -361,8 +361,8 @@ def test_no_random_request_contradicts_a_proof() -> None:
             if each.case.host or each.case.facts.get("user.id") == "default":
                 continue  # of calls that a person decides about the second gate knows the rules alone
             called = raw_tools[each.case.kind.capability.id]
-            assert _ask_reference(old, packs.old, called, each.case) == each.before.verdict
-            assert _ask_reference(new, packs.new, called, each.case) == each.after.verdict
+            assert _ask_reference(old, packs.old, called, each.case) == each.before.outcome
+            assert _ask_reference(new, packs.new, called, each.case) == each.after.outcome
         for _ in range(20):
             kind = CallKind(draw.one("refund", "status"), tools[draw.one(*CALLED)])
             case = _draw_case(draw, kind, packs)

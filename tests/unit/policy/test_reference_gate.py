@@ -242,7 +242,7 @@ def _ours(raw: dict[str, Any], capability: dict[str, Any], call: dict[str, Any])
     )
     verdict = policy.decide(call["intent"], governed, call["data"])
     return {
-        "verdict": verdict.verdict,
+        "verdict": verdict.outcome,
         "stage": verdict.stage,
         "reason": verdict.reason,
         "rule": verdict.rule,

@@ -118,19 +118,19 @@ def test_rules_see_the_state_as_of_the_last_event() -> None:
     view = View()
     policy = _policy([_rule({"==": [{"var": "state.outcomes.seen"}, 1]})], view=view)
     assert policy.observe == view.apply
-    assert _judged(policy).verdict == "allow"
+    assert _judged(policy).outcome == "allow"
     view.apply(event_of(Draft("policy.decided", "governance", "run_1", {}), 0, "0", "t"))
     assert _judged(policy).reads == {"state.outcomes.seen": 1}
-    assert _judged(policy).verdict == "deny"
+    assert _judged(policy).outcome == "deny"
     assert policy.snapshot == {"outcomes": {"seen": 1}}
     assert (_policy().observe, _policy().snapshot) == (None, {})
 
 
 def test_rules_see_the_turn() -> None:
     policy = _policy([_rule({"==": [{"var": "run.turn"}, 2]})])
-    assert _judged(policy).verdict == "allow"
+    assert _judged(policy).outcome == "allow"
     policy.turn = 2
-    assert _judged(policy).verdict == "deny"
+    assert _judged(policy).outcome == "deny"
 
 
 def test_what_is_known_before_any_call_stands_below_what_calls_gave() -> None:
@@ -191,9 +191,9 @@ def test_a_fact_cannot_stand_in_for_what_the_run_says() -> None:
 
 def test_required_evidence_lets_nothing_above_read_only_run_before_it_is_there() -> None:
     policy = _policy([], required=("order.age_days", "order.total"))
-    assert _judged(policy).verdict == "allow"
+    assert _judged(policy).outcome == "allow"
     denied = _judged(policy, REFUND)
-    assert (denied.verdict, denied.stage, denied.reason) == (
+    assert (denied.outcome, denied.stage, denied.reason) == (
         "deny",
         "situation",
         "evidence_missing:order.age_days",
@@ -202,7 +202,7 @@ def test_required_evidence_lets_nothing_above_read_only_run_before_it_is_there()
     policy.learn("orders.lookup", {"age_days": 12}, NOW)
     assert _judged(policy, REFUND).reason == "evidence_missing:order.total"
     policy.learn("orders.lookup", FRESH, NOW)
-    assert _judged(policy, REFUND).verdict == "allow_with_gate"
+    assert _judged(policy, REFUND).outcome == "allow_with_gate"
     assert (
         _judged(_policy([], required=("parcel.size",)), REFUND).reason
         == "evidence_missing:parcel.size"
@@ -211,7 +211,7 @@ def test_required_evidence_lets_nothing_above_read_only_run_before_it_is_there()
 
 def test_a_no_of_a_rule_keeps_its_reason_where_evidence_is_missing_too() -> None:
     refused = _judged(_policy([_rule(verdict="refuse")], required=("order.total",)), REFUND)
-    assert (refused.verdict, refused.reason, refused.rule) == ("refuse", "it", "it")
+    assert (refused.outcome, refused.reason, refused.rule) == ("refuse", "it", "it")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_obligations_that_are_not_kept_deny(obligations: list[str], reason: str)
 
 def test_a_run_of_the_first_edition_masks_nothing_so_that_it_is_denied() -> None:
     policy = _policy([_rule(verdict="allow", obligations=["mask:receipt.card"])], edition=1)
-    assert (_judged(policy).verdict, _judged(policy).reason) == ("deny", "obligation_not_kept")
+    assert (_judged(policy).outcome, _judged(policy).reason) == ("deny", "obligation_not_kept")
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,9 @@ def test_an_obligation_binds_a_call_that_a_person_decides_about(
 ) -> None:
     rules = [_rule(verdict="escalate", obligations=[obligation])]
     policy = _policy(rules, required=("order.total",), requester=UNNAMED)
-    assert (_judged(policy).verdict, _judged(policy).reason) == ("deny", reason)
+    assert (_judged(policy).outcome, _judged(policy).reason) == ("deny", reason)
     policy = _policy([_rule(verdict="escalate")], requester=UNNAMED)
-    assert _judged(policy).verdict == "escalate"
+    assert _judged(policy).outcome == "escalate"
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_another_value_at_a_path(before: Any, path: str, after: Any) -> None:
 def test_what_reaches_nothing_asks_for_itself() -> None:
     privileged = capability("payments.refund", {}, {}, safety={"trust_level": "privileged"})
     policy = _policy([], sections={"tooling_layer": {}})
-    assert _judged(policy, privileged).verdict == "allow_with_gate"
+    assert _judged(policy, privileged).outcome == "allow_with_gate"
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_without_a_pack_only_the_ceiling_counts(ceiling: str, verdict: str, reas
     found = policy.judge(REFUND, {}, RunState({}, {}, {}, ""), "s")
     assert found == Verdict(verdict, "permission", reason, approval_mode="network")
     assert (
-        LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, ""), "s").verdict
+        LimitsPolicy(Budgets({})).judge(REFUND, {}, RunState({}, {}, {}, ""), "s").outcome
         == "allow"
     )
     assert (policy.name, policy.records_allow, policy.observe) == ("builtin.default", False, None)
@@ -433,16 +433,16 @@ def test_a_tool_is_decided_about_with_the_highest_mode_and_asks_only_for_itself(
     policy = _offering()
     assert policy.mode_of(TOOL) == "destructive"
     through = _judged(policy, TOOL)
-    assert (through.verdict, through.approval_mode) == ("allow", "destructive")
-    assert _judged(policy, GATED).verdict == "allow_with_gate"
+    assert (through.outcome, through.approval_mode) == ("allow", "destructive")
+    assert _judged(policy, GATED).outcome == "allow_with_gate"
     above = _judged(_offering(safety_mode="network"), TOOL)
-    assert (above.verdict, above.reason) == ("deny", "above_safety_mode")
+    assert (above.outcome, above.reason) == ("deny", "above_safety_mode")
     unnamed = _offering(requester=Requester("support.refund", role="support_agent"))
     assert _judged(unnamed, TOOL).reason == "named_user"
 
 
 def test_only_calls_inside_a_tool_need_no_entry() -> None:
-    assert _judged_inside(_offering(), "skill:t.refund").verdict == "allow"
+    assert _judged_inside(_offering(), "skill:t.refund").outcome == "allow"
     assert _judged_inside(_offering()).reason == "permission_denied"
 
 
@@ -458,7 +458,7 @@ def _only(capabilities: list[str], condition: Any = True, **then: Any) -> list[d
 
 def test_the_run_of_a_tool_is_inside_it() -> None:
     own = OwnSkill("skill:t.refund", {"amount": 5})
-    assert _judged_inside(_offering(own=own)).verdict == "allow"
+    assert _judged_inside(_offering(own=own)).outcome == "allow"
     assert (
         _judged_inside(_offering(own=OwnSkill("skill:t.other", {}))).reason == "permission_denied"
     )
@@ -476,7 +476,7 @@ def test_what_a_rule_says_of_the_own_skill_counts_for_each_call(
     for amount, found in ((5, expected), (6, "allow")):
         policy = _offering(rules, own=OwnSkill("skill:t.refund", {"amount": amount}))
         judged = _judged_inside(policy)
-        assert judged.verdict == found
+        assert judged.outcome == found
         assert judged.rule == ("it" if found != "allow" else "")
 
 
@@ -487,14 +487,14 @@ def test_a_fact_of_a_call_counts_as_long_as_it_is_fresh() -> None:
     sections = {"intelligence_refs": {"freshness_s": {"age_days": DAY}}}
     policy = _policy([], required=("order.age_days", "order.total"), sections=sections)
     policy.learn("orders.lookup", FRESH, NOW)
-    assert _judged(policy, REFUND).verdict == "allow_with_gate"
+    assert _judged(policy, REFUND).outcome == "allow_with_gate"
     assert policy.explain_refusal("evidence_missing:order.age_days") == ""
     assert _judged(policy, REFUND, now=LATE).reason == "evidence_missing:order.age_days"
     assert policy.facts == {"order": {"id": "ord_881", "total": 240}}
     assert "freshness_s" in policy.explain_refusal("evidence_missing:order.age_days")
     assert policy.explain_refusal("evidence_missing:order.never") == ""
     policy.learn("orders.lookup", FRESH, LATE)
-    assert _judged(policy, REFUND, now=LATE).verdict == "allow_with_gate"
+    assert _judged(policy, REFUND, now=LATE).outcome == "allow_with_gate"
 
 
 def test_what_the_stores_gave_counts_as_they_give_it_at_the_time() -> None:
@@ -502,7 +502,7 @@ def test_what_the_stores_gave_counts_as_they_give_it_at_the_time() -> None:
     policy.merge_known_facts(
         {"order": {"age_days": 5}}, lambda now: {"order": {"age_days": 5}} if now == NOW else {}
     )
-    assert _judged(policy, REFUND).verdict == "allow_with_gate"
+    assert _judged(policy, REFUND).outcome == "allow_with_gate"
     assert _judged(policy, REFUND, now=LATE).reason == "evidence_missing:order.age_days"
     policy.learn("orders.lookup", FRESH, LATE)
-    assert _judged(policy, REFUND, now=LATE).verdict == "allow_with_gate"
+    assert _judged(policy, REFUND, now=LATE).outcome == "allow_with_gate"

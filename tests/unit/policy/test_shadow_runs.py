@@ -44,9 +44,9 @@ def decide(
 @pytest.mark.parametrize("verdict", ["deny", "refuse", "escalate", "allow_with_gate"])
 def test_a_rule_that_matches_is_recorded_and_decides_nothing(verdict: str) -> None:
     enforced = decide({"verdict": verdict}, is_shadow=False)
-    assert (enforced.verdict, enforced.matched, enforced.would) == (verdict, ("r",), ())
+    assert (enforced.outcome, enforced.matched, enforced.would) == (verdict, ("r",), ())
     found = decide({"verdict": verdict})
-    assert (found.verdict, found.matched) == ("allow", ())
+    assert (found.outcome, found.matched) == ("allow", ())
     assert found.would == ({"rule": "r", "verdict": verdict},)
     assert found.decision == "audit"
     assert found.to_payload()["enforced"] is False
@@ -55,14 +55,14 @@ def test_a_rule_that_matches_is_recorded_and_decides_nothing(verdict: str) -> No
 
 def test_a_rule_without_a_result_would_deny() -> None:
     found = decide({"verdict": "allow"}, condition={"<": [{"var": "args.none"}, 5]})
-    assert (found.verdict, found.would) == ("allow", ({"rule": "r", "verdict": "deny"},))
+    assert (found.outcome, found.would) == ("allow", ({"rule": "r", "verdict": "deny"},))
     assert found.rule_errors
 
 
 def test_the_built_in_gate_asks_and_no_rule_lifts_it() -> None:
     then = {"verdict": "allow", "without_gate": "LIMIT"}
     found = decide(then, mode="destructive")
-    assert (found.verdict, found.is_built_in, found.without_gate) == ("allow_with_gate", True, ())
+    assert (found.outcome, found.is_built_in, found.without_gate) == ("allow_with_gate", True, ())
     assert decide(then, mode="destructive", is_shadow=False).without_gate == ("LIMIT",)
 
 
@@ -75,7 +75,7 @@ def test_the_built_in_gate_asks_and_no_rule_lifts_it() -> None:
 )
 def test_what_no_rule_decides_stays_a_no(call: dict[str, Any], reason: str) -> None:
     found = decide({"verdict": "allow"}, **call)
-    assert (found.verdict, found.reason) == ("deny", reason)
+    assert (found.outcome, found.reason) == ("deny", reason)
 
 
 def test_masks_of_a_rule_that_matches_stay() -> None:

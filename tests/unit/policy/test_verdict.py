@@ -41,7 +41,7 @@ def test_a_shadow_rule_that_would_have_been_stricter_is_told() -> None:
 
 def test_a_persons_yes_lifts_a_gate() -> None:
     asked = Verdict("allow_with_gate", "situation", "limit", "limit", "GATE_X", "network")
-    assert asked.lifted() == asked._replace(verdict="allow", reason="approved")
+    assert asked.lifted() == asked._replace(outcome="allow", reason="approved")
 
 
 def test_a_verdict_as_the_payload_of_its_event() -> None:

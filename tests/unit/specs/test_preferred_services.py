@@ -7,7 +7,7 @@ from typing import Any
 from test_binding_selection import binding, catalog, service
 
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.host_overrides import ActiveChoice, Host, Override
+from cogcli.specs.host_overrides import ActiveChoice, HostChoices, Override
 from cogcli.specs.selection import Selection, SelectionOptions, select
 
 MODEL = service("model", base_url="https://a.example", auth_ref="KEY")
@@ -39,9 +39,11 @@ def test_without_a_preference_the_rule_is_not_asked_and_leaves_no_trace() -> Non
 def test_flag_active_and_override_come_first() -> None:
     found = catalog(MODEL, LOCAL, ON_MODEL, defaults="local")
     assert of(chosen(found, "model", bind="local")) == ("flag", "local")
-    host = Host(active={"a.b": ActiveChoice("local", "active.json", "a.b")})
+    host = HostChoices(active={"a.b": ActiveChoice("local", "active.json", "a.b")})
     assert of(chosen(found._replace(host=host), "model")) == ("active", "local")
-    host = Host(overrides={"a.b": Override("local", None, "replace", "overrides.yaml", 0, 0)})
+    host = HostChoices(
+        overrides={"a.b": Override("local", None, "replace", "overrides.yaml", 0, 0)}
+    )
     assert of(chosen(found._replace(host=host), "model")) == ("override", "local")
 
 

@@ -8,7 +8,7 @@ import pytest
 from test_binding_selection import NONE, binding, catalog, refused, service
 
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.host_overrides import ActiveChoice, Host, Override
+from cogcli.specs.host_overrides import ActiveChoice, HostChoices, Override
 from cogcli.specs.selection import BY_NAME, RULES, SelectionOptions, select
 
 NEEDY = service("needy", base_url="https://a.example", auth_ref="TOKEN")
@@ -22,7 +22,7 @@ def override(mode: str = "replace", **named: str) -> Override:
 def hosted(
     found: Catalog, *, active: str | None = None, overridden: Override | None = None, **more: Any
 ) -> Catalog:
-    host = Host(
+    host = HostChoices(
         {"a.b": ActiveChoice(active, "active_bindings.json", "a.b")} if active else {},
         {"a.b": overridden} if overridden else {},
     )
