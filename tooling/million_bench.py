@@ -27,6 +27,7 @@ READERS = {
     "verify": ("verify", "@last"),
     "trace": ("trace", "@last"),
     "state show": ("state", "show", "@last"),
+    "state show --json": ("state", "show", "@last", "--json"),
     "state show --project": ("state", "show", "@last", "--project"),
     "report": ("report", "@last", "-o", "report.html"),
 }

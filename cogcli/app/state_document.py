@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonpath import look_up
 from cogcli.base.jsonvalue import paused_collection
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.output_diff import SAME_TYPES, differences
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
@@ -70,6 +71,25 @@ def stored_chunks(directory: Path) -> Iterator[bytes]:
             yield from folder.chunks(STATE)
         except UnreadableFile as error:
             raise unreadable(directory, f"{STATE} {error.message}") from error
+
+
+class StoredState(NamedTuple):
+    """The text of the `state.json` of an episode, read when it is needed."""
+
+    directory: Path
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return state_size(self.directory)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes, in order. Raise UnusableEnvironment."""
+        return stored_chunks(self.directory)
+
+    def to_bytes(self) -> bytes:
+        """Return all bytes. Raise UnusableEnvironment."""
+        return read_stored_state(self.directory) or b""
 
 
 def count_snapshot_events(directory: Path, stored: bytes) -> int:

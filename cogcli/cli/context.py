@@ -21,6 +21,7 @@ from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
     from cogcli.app.settings import Settings
+    from cogcli.cli.envelope import StreamedList
 
 
 _WITHOUT_SPECS = frozenset((
@@ -57,6 +58,8 @@ class CommandContext:
         self.own: Json = {}
         self.error: Json | None = None
         self.warnings: list[Json] = []
+        self.streamed: StreamedList | None = None
+        """The list in `own` that is written an item at a time."""
         self.afterwards: list[Callable[[], object]] = []
         """What is done once the answer is out; the exit code is decided then."""
         self._settings: Settings | None = None

@@ -3,12 +3,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible_json
 from cogcli.declarations.value_types import Json
 
 SCHEMA = "cogcli.result/1"
 _STATUS = {0: "ok", 4: "vetoed", 5: "pending", 130: "aborted", 143: "aborted"}
+
+
+class StreamedList(NamedTuple):
+    """A list in the envelope that is written an item at a time, because it need not fit memory."""
+
+    path: tuple[str, ...]
+    """The members that lead to the list. The body has an empty list there."""
+    items: Callable[[], Iterable[object]]
 
 
 def envelope(
@@ -20,7 +32,53 @@ def envelope(
     own: Json | None = None,
 ) -> str:
     """Return the envelope as one line. `own` may override `status`, for a partial run."""
-    body = {
+    return dumps(_body(command, exit_code, error, warnings, own)) + "\n"
+
+
+def envelope_parts(
+    command: str,
+    exit_code: int,
+    *,
+    error: Json | None,
+    warnings: list[Json],
+    own: Json,
+    streamed: StreamedList,
+) -> Iterator[str]:
+    """Yield the same text in parts: the items of the streamed list are read one at a time."""
+    body = _body(command, exit_code, error, warnings, own)
+    yield from _parts(body, streamed.path, streamed.items)
+    yield "\n"
+
+
+def _parts(
+    value: object, path: Sequence[str], items: Callable[[], Iterable[object]]
+) -> Iterator[str]:
+    """Yield the text of a value in parts, with the items of the list that the path leads to."""
+    if not path:
+        yield "["
+        for number, item in enumerate(items()):
+            yield f"{',' if number else ''}{dumps(item)}"
+        yield "]"
+        return
+    yield "{"
+    for number, (name, member) in enumerate(object_of(value).items()):
+        yield f"{',' if number else ''}{dumps(name)}:"
+        if name == path[0]:
+            yield from _parts(member, path[1:], items)
+        else:
+            yield dumps(member)
+    yield "}"
+
+
+def _body(
+    command: str,
+    exit_code: int,
+    error: Json | None,
+    warnings: list[Json] | None,
+    own: Json | None,
+) -> Json:
+    """Return the members of the envelope."""
+    return {
         "schema": SCHEMA,
         "command": command,
         "status": _STATUS.get(exit_code, "error"),
@@ -29,7 +87,6 @@ def envelope(
         "error": error,
         **(own or {}),
     }
-    return dumps(body) + "\n"
 
 
 def dumps(value: object, *, indent: bool = False) -> str:

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, shorten_middle, truncate, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.drawing import TableColumn, TableSection, draw_table
 from cogcli.cli.options import ListFlags
-from cogcli.cli.run_flags import TraceFlags
 from cogcli.cli.streams import OutputStream
 from cogcli.declarations.value_types import Json
 from cogcli.report.styled_text import StyledSpan
+
+if TYPE_CHECKING:
+    from cogcli.cli.run_flags import TraceFlags
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

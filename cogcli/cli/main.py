@@ -22,7 +22,7 @@ from cogcli.cli.streams import Screen, silence_stdout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from cogcli.base.problems import Problem
     from cogcli.cli.context import CommandContext
@@ -117,10 +117,7 @@ def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen
             return report_error(screen, name, refusal, argv=call.argv, debug=debug, context=context)
         return _report_crash(screen, name, error, debug=debug, context=context)
     if screen.json:
-        from cogcli.cli.envelope import envelope
-
-        text = envelope(name, code, error=context.error, warnings=context.warnings, own=context.own)
-        _write_envelope(screen, code, text)
+        _write_envelope(screen, code, _envelope_texts(context, name, code))
     if context.afterwards:
         _run_deferred_work(context)
     return code
@@ -175,10 +172,22 @@ def _require_registries(roots: list[str]) -> None:
             raise UsageError("registry.missing", f"registry `{root}` {what}", hint=hint)
 
 
-def _write_envelope(screen: Screen, code: int, text: str) -> None:
+def _envelope_texts(context: CommandContext, command: str, code: int) -> Iterable[str]:
+    """Return the envelope of a command that ended, in parts if it has a list that is streamed."""
+    from cogcli.cli.envelope import envelope, envelope_parts
+
+    error, warnings, own = context.error, context.warnings, context.own
+    streamed = context.streamed
+    if streamed is None:
+        return (envelope(command, code, error=error, warnings=warnings, own=own),)
+    return envelope_parts(command, code, error=error, warnings=warnings, own=own, streamed=streamed)
+
+
+def _write_envelope(screen: Screen, code: int, texts: Iterable[str]) -> None:
     """Write the envelope. A closed pipe does not change the exit code of a command that failed."""
     try:
-        screen.answer(text)
+        for text in texts:
+            screen.answer(text)
     except BrokenPipeError:
         silence_stdout()
         if code == OK:

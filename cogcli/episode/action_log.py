@@ -110,10 +110,59 @@ def leave_out_actions(chunks: Iterable[bytes]) -> bytes:
     return b"".join([*kept, rest or b"", *stream])
 
 
+def iterate_actions(chunks: Iterable[bytes]) -> Iterator[Json]:
+    """Yield the actions in the text of a `state.json`, one at a time.
+
+    Raise ValueError for a text of another form than cogcli writes, at the first sign of it.
+    """
+    for text in _action_texts(iter(chunks)):
+        action: Json = orjson.loads(text)
+        if orjson.dumps(action, option=orjson.OPT_INDENT_2).replace(b"\n", _INDENT) != text:
+            raise ValueError("an action is not written as cogcli writes it")
+        yield action
+
+
+def has_our_actions(chunks: Iterable[bytes]) -> bool:
+    """Whether each action can be read alone: a text of another form has to be parsed as a whole."""
+    try:
+        for _ in iterate_actions(chunks):
+            pass
+    except ValueError:
+        return False
+    return True
+
+
+def _action_texts(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the text of each action. Raise ValueError for a text of another form."""
+    rest = _split_at(chunks, b"", _OUTCOMES, None) or b""
+    while rest and len(rest) < _HEAD and (chunk := next(chunks, b"")):
+        rest += chunk
+    begin = _BEGIN.match(rest)
+    if begin is None:
+        raise ValueError("no list of actions at its place")
+    at = begin.end() + len(_INDENT) - 1
+    while True:
+        end = rest.find(_CLOSE, at) + len(_CLOSE)
+        if end < len(_CLOSE) or len(rest) < end + len(_SEPARATOR):
+            chunk = next(chunks, b"")
+            if not chunk:
+                raise ValueError("the list of actions has no end")
+            rest, at = rest[at:] + chunk, 0
+            continue
+        yield rest[at:end]
+        if rest.startswith(_END, end):
+            return
+        if not rest.startswith(_SEPARATOR, end):
+            raise ValueError("something else between two actions")
+        at = end + len(_SEPARATOR)
+
+
 _OUTCOMES: Final = b'\n  "outcomes": {'
 _BEGIN: Final = lazy_pattern(rb'\n  "outcomes": \{\n    "status": "\w{1,40}",\n    "actions": \[\n')
 _HEAD: Final = 200
 """More bytes than `_BEGIN` matches."""
+_CLOSE: Final = _INDENT + b"}"
+"""The end of an action: whatever an action holds is indented deeper."""
 _END: Final = b"\n    ]"
 
 

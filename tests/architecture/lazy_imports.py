@@ -22,7 +22,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/command_help.py": 1,
         "cli/commands/gc.py": 1, "cli/commands/graph.py": 1, "cli/commands/help.py": 1, "cli/commands/ls.py": 2,
         "cli/commands/run.py": 1,
-        "cli/commands/serve.py": 5, "cli/commands/state.py": 2, "cli/commands/trace.py": 4, "cli/completion.py": 1,
+        "cli/commands/serve.py": 5, "cli/commands/state.py": 1, "cli/commands/trace.py": 4, "cli/completion.py": 1,
         "cli/completion_values.py": 6, "cli/context.py": 5, "cli/inputs.py": 1,
         "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 1, "cli/render_error.py": 4,
         "cli/run_report.py": 1, "cli/run_skill.py": 4, "cli/trace_episode.py": 5,
@@ -85,5 +85,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 176
+MOST: Final = 175
 """All of them together; it falls, but for those of `sdk.py`, which is made of them."""

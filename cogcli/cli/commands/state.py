@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from cogcli.app import episodes, state_document
+from cogcli.app.state_document import StoredState
 from cogcli.base.errors import OK, CogcliError, PathNotFoundError
 from cogcli.base.jsonpath import InvalidPath, PathNotFound, parse
 from cogcli.base.problems import suggest_path
 from cogcli.base.terminal_text import truncate, visible, visible_block
 from cogcli.cli.context import CommandContext
-from cogcli.cli.envelope import dumps
+from cogcli.cli.envelope import StreamedList, dumps
 from cogcli.cli.options import (
     OUTPUT,
     Flags,
@@ -32,6 +33,12 @@ from cogcli.declarations.call_records import RunError
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
+from cogcli.episode.action_log import (
+    DocumentText,
+    has_our_actions,
+    iterate_actions,
+    leave_out_actions,
+)
 from cogcli.episode.layout import EVENTS, STATE
 from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import iterate_events
@@ -119,33 +126,47 @@ def _write_part(context: CommandContext, row: EpisodeRow, flags: StateFlags) -> 
     """Write a value of the document, its summary, or the document as a member of the envelope."""
     directory = row.directory
     segments = None if flags.path is None else _parse_path(flags.path)
-    document = _read_part(context, row, flags, segments)
+    text = _text_of(context, row, flags)
+    is_streamed = segments is None and context.json and _may_stream(text)
+    leaves_out = is_streamed or (segments is not None and segments[:2] not in _TO_ACTIONS)
+    document = _read_part(text, directory, leaves_out=leaves_out)
     if not flags.project:
         state_document.warn_of_renamed_folder(document, directory, context.warn)
     if segments is not None:
         _write_value(context, document, segments, row, flags)
     elif context.json:
         context.own["state"] = document
+        if is_streamed:
+            context.streamed = _streamed_actions(text)
     else:
         context.screen.answer_lines(_summary_lines(context, document, row))
 
 
-def _read_part(
-    context: CommandContext, row: EpisodeRow, flags: StateFlags, segments: list[str] | None
-) -> Json:
-    """Return the document. It lacks the actions of a long run if the path does not lead to them."""
-    from cogcli.episode.action_log import leave_out_actions  # loads OpenSSL
+def _text_of(
+    context: CommandContext, row: EpisodeRow, flags: StateFlags
+) -> DocumentText | StoredState:
+    """Return the text of the document: the file, or the projection of the log."""
+    directory = row.directory
+    if _reads_file(row, flags) and state_document.has_file(directory, STATE):
+        return StoredState(directory)
+    return state_document.project_state(directory, context.warn)
 
-    directory, reads_file = row.directory, _reads_file(row, flags)
-    leaves_out = segments is not None and segments[:2] not in _TO_ACTIONS
-    if reads_file and leaves_out and state_document.state_size(directory) > _PARSED:
-        data = leave_out_actions(state_document.stored_chunks(directory))
-        return state_document.parse_state(data, directory)
-    stored = state_document.read_stored_state(directory) if reads_file else None
-    if stored is None:
-        text = state_document.project_state(directory, context.warn)
-        stored = leave_out_actions(text.chunks()) if leaves_out else text.to_bytes()
-    return state_document.parse_state(stored, directory)
+
+def _may_stream(text: DocumentText | StoredState) -> bool:
+    """Whether the actions are so many that they are written one at a time, and can be."""
+    return text.size > _PARSED and has_our_actions(text.chunks())
+
+
+def _streamed_actions(text: DocumentText | StoredState) -> StreamedList:
+    """Return the actions of a document as a list that is read while it is written."""
+    return StreamedList(("state", "outcomes", "actions"), lambda: iterate_actions(text.chunks()))
+
+
+def _read_part(text: DocumentText | StoredState, directory: Path, *, leaves_out: bool) -> Json:
+    """Return the document, without the actions of a long run if they are left out."""
+    if leaves_out and text.size > _PARSED:
+        return state_document.parse_state(leave_out_actions(text.chunks()), directory)
+    return state_document.parse_state(text.to_bytes(), directory)
 
 
 _TO_ACTIONS: Final[tuple[list[str], ...]] = ([], ["outcomes"], ["outcomes", "actions"])

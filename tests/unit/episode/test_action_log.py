@@ -9,7 +9,12 @@ import pytest
 import sample_episode as sample
 
 from cogcli.episode import action_log, projection
-from cogcli.episode.action_log import ActionLog, DocumentText, leave_out_actions
+from cogcli.episode.action_log import (
+    ActionLog,
+    DocumentText,
+    iterate_actions,
+    leave_out_actions,
+)
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.projection import Projection, project_bytes, state_text
@@ -95,3 +100,34 @@ def test_another_form_is_unchanged(text: bytes) -> None:
 def test_without_actions_no_later_list_is_left_out() -> None:
     document = {"outcomes": {"status": "ok", "actions": []}, "x-agent": {"actions": [1, 2]}}
     assert json.loads(leave_out_actions([to_bytes(document)])) == document
+
+
+WITH_ACTIONS = [file for file in STATES if b'"actions": [\n' in file.read_bytes()]
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1 << 20])
+def test_actions_are_read_from_any_chunks(size: int) -> None:
+    assert WITH_ACTIONS
+    for file in WITH_ACTIONS:
+        data = file.read_bytes()
+        chunks = [data[at : at + size] for at in range(0, len(data), size)]
+        assert list(iterate_actions(chunks)) == json.loads(data)["outcomes"]["actions"]
+
+
+CHANGES = {
+    "another indentation": (b"\n      }", b"\n     }"),
+    "another spelling": (b'": "', b'":  "'),
+    "a name twice": (b'\n        "id"', b'\n        "id": "other",\n        "id"'),
+    "something behind an action": (b"\n      }", b"\n      }x"),
+    "no end": (b"\n    ]", b"\n     ]"),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGES.values(), ids=CHANGES)
+def test_actions_of_another_form_are_refused(before: bytes, after: bytes) -> None:
+    data = WITH_ACTIONS[0].read_bytes()
+    start = data.index(b'"actions": [\n')
+    changed = data[:start] + data[start:].replace(before, after, 1)
+    assert changed != data
+    with pytest.raises(ValueError, match=r"."):
+        list(iterate_actions([changed]))

@@ -12,9 +12,15 @@ from fakes.logged import is_clean
 
 from cogcli.app.report_page import read_source, report_page
 from cogcli.app.settings import Settings
-from cogcli.app.state_document import iterate_shown_events, project_state, stored_chunks
+from cogcli.app.state_document import (
+    StoredState,
+    iterate_shown_events,
+    project_state,
+    stored_chunks,
+)
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import RunStarted, RunTerminated
+from cogcli.episode.action_log import has_our_actions, iterate_actions
 from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.seal import seal
@@ -97,16 +103,25 @@ def check(directory: Path) -> None:
     assert is_clean(verify(directory))
 
 
+def stream_actions(directory: Path) -> None:
+    text = StoredState(directory)
+    assert has_our_actions(text.chunks())
+    assert sum(1 for _ in iterate_actions(text.chunks())) > 100
+
+
 READERS: list[Callable[[Path], object]] = [
     check,
     trace,
     report,
     write_state,
+    stream_actions,
     lambda directory: read_row(directory, None),
 ]
 
 
-@pytest.mark.parametrize("read", READERS, ids=["verify", "trace", "report", "state show", "status"])
+@pytest.mark.parametrize(
+    "read", READERS, ids=["verify", "trace", "report", "state show", "state show --json", "status"]
+)
 def test_memory_does_not_grow_with_the_steps_of_a_loop(
     episodes: tuple[Path, Path],
     read: Callable[[Path], object],
