@@ -201,15 +201,15 @@ def prepare_rerun(
     `resume.untrusted` for a trust level above the current one, and UsageError for the run of an
     agent."""
     request, log = read_source_request(directory, asked.overrides, warn)
-    if log.started and is_agent_run(start_of(log.started)):
-        raise agent_rerun_error(directory.name, start_of(log.started))
+    start = start_of(log.started) if log.started else None
+    if start is not None and is_agent_run(start):
+        raise agent_rerun_error(directory.name, start)
     is_own = _is_own(settings, directory, log)
     typed: Sequence[str] = ()
-    if is_own and log.started:
-        start = start_of(log.started)
+    if start is not None and is_own:
         typed = start.typed
         request = request._replace(earlier_files=tuple(files_in_payload(start.files)))
-    elif log.started:
+    elif start is not None:
         if "trust_level" not in asked.overrides:
             _require_own_level(settings, directory, log)
         request = _replace_choices(settings, request, asked.overrides, warn)
@@ -226,20 +226,29 @@ def prepare_rerun(
     prepared = prepare_given(catalog, given, settings.environ)
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     changed = _find_steps_to_repeat(plan, request, prepared, asked.inputs)
-    if asked.failed_items:
-        failed = find_failed_loops(log, plan)
-        reuse = plan_reuse(log, plan, {**changed, **failed}, loops=failed)
-        if changed:
-            reuse = keep_equal_items(reuse, log, plan, prepared.inputs)
-    else:
-        loops = find_open_loops(log, plan) - changed.keys() if asked.from_step else ()
-        first = find_first_step(plan, asked.from_step)
-        reuse = plan_reuse(log, plan, {**changed, **first}, loops=loops)
+    reuse = _select_reuse(asked, log, plan, changed, prepared.inputs)
     _warn_of_unvouched_results(settings, directory, log, reuse, warn)
     if is_own and (asked.from_step or asked.failed_items):
         approvals = _find_own_approvals(settings, directory, log, prepared)
         reuse = reuse._replace(approvals=approvals)
     return prepared, reuse
+
+
+def _select_reuse(
+    asked: RerunRequest,
+    log: LogIndex,
+    plan: StepPlan,
+    changed: Mapping[str, str],
+    inputs: Mapping[str, object],
+) -> ReusedSteps:
+    """Return the results that a rerun reuses. `changed` are steps that must run, each with the reason."""
+    if asked.failed_items:
+        failed = find_failed_loops(log, plan)
+        reuse = plan_reuse(log, plan, {**changed, **failed}, loops=failed)
+        return keep_equal_items(reuse, log, plan, inputs) if changed else reuse
+    loops = find_open_loops(log, plan) - changed.keys() if asked.from_step else ()
+    first = find_first_step(plan, asked.from_step)
+    return plan_reuse(log, plan, {**changed, **first}, loops=loops)
 
 
 def _find_own_approvals(

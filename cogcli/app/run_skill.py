@@ -81,6 +81,19 @@ def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> Ru
 
     The run is of the skill, or of an agent if there is no skill. Raise UsageError `usage.flag` and
     the errors of `resolve_pack`."""
+    _check_pack_options(options)
+    if not options.pack:
+        return options
+    from cogcli.app.packs import resolve_pack  # most runs have no pack
+
+    return options.replace(
+        pack=resolve_pack(settings, options.pack, skill_id),
+        with_packs=[resolve_pack(settings, name, skill_id) for name in options.with_packs],
+    )
+
+
+def _check_pack_options(options: RunOptions) -> None:
+    """Raise UsageError for an option of packs without the others that it needs."""
     if bool(options.pack) != bool(options.intent):
         lacking = "--intent" if options.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
@@ -96,14 +109,6 @@ def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> Ru
         raise UsageError("usage.flag", "`--with-pack` adds to the pack of `--pack`", hint=hint)
     if options.shadow and not options.pack:
         raise UsageError("usage.flag", "`--shadow` is for the rules of a pack", hint=hint)
-    if not options.pack:
-        return options
-    from cogcli.app.packs import resolve_pack  # most runs have no pack
-
-    return options.replace(
-        pack=resolve_pack(settings, options.pack, skill_id),
-        with_packs=[resolve_pack(settings, name, skill_id) for name in options.with_packs],
-    )
 
 
 def environment_of(settings: Settings) -> RunEnvironment:

@@ -153,11 +153,11 @@ def _judge_skill(
         return _failed_result(base, failed)
     ran = [each.result for each in tested if each.really_ran(outside)]
     has_network = bool(variable(settings.environ, NETWORK))
-    missing = (
-        needs
-        or (() if has_network else tuple(outside.values()))
-        or (() if ran else _needs_of_cases(settings, tested))
-    )
+    missing = needs
+    if not missing and not has_network:
+        missing = tuple(outside.values())
+    if not missing and not ran:
+        missing = _needs_of_cases(settings, tested)
     return _needing_result(base, missing) if missing else SpecResult(_passed_result(base, ran))
 
 

@@ -176,10 +176,16 @@ class DecisionFold:
                 self._scored.append(_members(payload, "turn", "verdict", "reason", "goal_met"))
                 self._replans += payload.verdict == _COUNTED_REPLAN
                 self._gates = payload.evidence_gates
-            case PressureCaptured():
-                self._pressures.append(payload.json)
             case RunPaused():
                 self._paused = (payload.reason or "").partition(":")[0]
+            case _:
+                self._take_measure(payload)
+
+    def _take_measure(self, payload: Payload) -> None:
+        """Keep what a turn used and learned."""
+        match payload:
+            case PressureCaptured():
+                self._pressures.append(payload.json)
             case ReflectionRecorded():
                 self._take_stage_times(payload.stage_ms or {})
                 self._say = payload.say or ""

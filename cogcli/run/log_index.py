@@ -479,18 +479,34 @@ class LogIndex:
     def result(self, run_id: str, step_id: str, number: int) -> Answer | RuntimeErrorBase | None:
         """Return the recorded result of an attempt, or None if the log has none."""
         key = (run_id, step_id)
-        early = self.answers.get(key)
-        last = self._find_closing(key) or early
+        return (
+            self._result_from_attempts(key, number)
+            or self._result_from_repeat(key, number)
+            or self._result_from_older_log(key, number)
+        )
+
+    def _result_from_attempts(self, key: ScopeKey, number: int) -> Answer | RuntimeErrorBase | None:
+        """Return the result of an attempt from the list of attempts in the closing event, or in the early answer."""
+        last = self._find_closing(key) or self.answers.get(key)
         recorded = last.attempts or () if last else ()
         attempts = [each for each in recorded if each.status != "skipped"]
-        if number <= len(attempts):
-            return self._result_from_closing_event(key, attempts[number - 1])
+        if number > len(attempts):
+            return None
+        return self._result_from_closing_event(key, attempts[number - 1])
+
+    def _result_from_repeat(self, key: ScopeKey, number: int) -> RuntimeErrorBase | None:
+        """Return the error of an attempt from the event of the attempt that followed it."""
         for event in self.repeats.get(key, ()):
-            later = CallRetried.of(event.payload)
-            if later.attempt == number + 1:
-                return error_of(later.error or {})
+            repeat = CallRetried.of(event.payload)
+            if repeat.attempt == number + 1:
+                return error_of(repeat.error or {})
+        return None
+
+    def _result_from_older_log(self, key: ScopeKey, number: int) -> Answer | None:
+        """Return the early answer of the last attempt. Older logs do not list the attempts."""
+        early = self.answers.get(key)
         if early and number == self._attempts_begun(key):
-            return Answer(early.output)  # an older log does not record the attempts
+            return Answer(early.output)
         return None
 
     def _find_closing(self, key: ScopeKey) -> StepFinished | None:

@@ -197,18 +197,23 @@ class RedecisionFold:
         case, verdict, limits = self._decide(capability, event, decided, run_state)
         if self._use is not None:
             judged = self._use.judge(event, decided, RuledCall(verdict, limits.claims, lifted))
-            masked = _find_masked_read(self._policy, case, judged.verdict or verdict)
-            why = f"`{masked}` is masked in the log" if masked else judged.why
-            return ReplayedDecision(event, case, None if masked else judged.verdict, lifted, why)
+            if why := self._explain_masked_read(case, judged.verdict or verdict):
+                return ReplayedDecision(event, case, None, lifted, why)
+            return ReplayedDecision(event, case, judged.verdict, lifted, judged.why)
         if limits.lacks_counters(verdict):
             why = "the log does not hold what a limit of the pack counts"
             return ReplayedDecision(event, case, None, lifted, why)
         verdict = limits.apply(verdict)
-        if masked := _find_masked_read(self._policy, case, verdict):
-            return ReplayedDecision(event, case, None, lifted, f"`{masked}` is masked in the log")
+        if why := self._explain_masked_read(case, verdict):
+            return ReplayedDecision(event, case, None, lifted, why)
         if (verdict.outcome, verdict.gate) in lifted:
             verdict = verdict.lifted()
         return ReplayedDecision(event, case, verdict, lifted, limits=limits)
+
+    def _explain_masked_read(self, case: JudgedCall, verdict: Verdict) -> str:
+        """Return why a verdict is not known if it reads a value that the log masks. Empty if it reads none."""
+        masked = _find_masked_read(self._policy, case, verdict)
+        return f"`{masked}` is masked in the log" if masked else ""
 
     def _decide(
         self, capability: Capability, event: Event, decided: PolicyDecided, state: RunState

@@ -83,6 +83,7 @@ class Observer:
         self.post_gate_failed = self.post_gate_failed or (code in _GATE_CODES and answered)
 
     def _learn(self, event: Event, capability: str, output: object) -> None:
+        """Keep the facts that the pack declares for the output of a finished call."""
         declared = self._given.pack.tooling.capabilities.get(capability, PackTool()).facts
         ref, data_class = f"{event.run_id}/{event.step_id}", self._find_class(capability)
         self.data_class = max(self.data_class, data_class, key=DATA_CLASSES.index)
@@ -92,17 +93,6 @@ class Observer:
             entity = self._given.intent.slots.get(slot)
             if value is MISSING or value is None or entity is None:
                 continue
-            self._refs[key] = ref
-            classified = {} if data_class == INTERNAL else {"data_class": data_class}
-            fact = {
-                "key": key,
-                "entity": entity,
-                "predicate": predicate,
-                "value": value,
-                "ref": ref,
-                **classified,
-            }
-            self._facts.append({**fact, "corrects": self._contradicts(entity, predicate, value)})
             edge = Edge(
                 entity,
                 predicate,
@@ -113,7 +103,23 @@ class Observer:
                 data_class=data_class,
                 tenant_id=self._given.pack.tenant,
             )
-            self._learned.append(edge)
+            self._keep_fact(key, edge)
+
+    def _keep_fact(self, key: str, edge: Edge) -> None:
+        """Keep a learned edge, and its fact under a key of the pack."""
+        self._refs[key] = edge.evidence_ref
+        fact: Json = {
+            "key": key,
+            "entity": edge.subject,
+            "predicate": edge.predicate,
+            "value": edge.value,
+            "ref": edge.evidence_ref,
+        }
+        if edge.data_class != INTERNAL:
+            fact["data_class"] = edge.data_class
+        fact["corrects"] = self._contradicts(edge.subject, edge.predicate, edge.value)
+        self._facts.append(fact)
+        self._learned.append(edge)
 
     def _find_class(self, capability_id: str) -> str:
         """Return the classification of what a capability gives, of a skill the highest that it reaches."""

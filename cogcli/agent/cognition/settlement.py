@@ -45,11 +45,12 @@ def settle(loop: Progress, verification: Verification, outcome: RunOutcome | Non
     """End a turn. Raise PolicyApprovalError if a person must decide."""
     state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
     loop.record.emit(PressureCaptured(turn=loop.turn, **state))
+    is_latest = loop.policy.edition >= LATEST_EDITION
     scored = Score("accept", "", False)
     _weigh_denial(loop, state["escalation_propensity"])
     if loop.ending is None and verification.verdict == "ok":
         scored = _score(loop, outcome, state["escalation_propensity"])
-    elif loop.ending is None and loop.policy.edition >= LATEST_EDITION:
+    elif loop.ending is None and is_latest:
         _escalate_late(loop, _BEFORE_SCORE)
     loop.goal_met = scored.goal_met
     loop.stages.end_phase("score", loop.root.engine.now)
@@ -61,9 +62,8 @@ def settle(loop: Progress, verification: Verification, outcome: RunOutcome | Non
     _close_reasoning(loop)
     _consolidate(loop)
     _reflect(loop, scored)
-    if (
-        loop.ending is None or loop.ending.status == "completed"
-    ) and loop.policy.edition >= LATEST_EDITION:
+    has_completed = loop.ending is None or loop.ending.status == "completed"
+    if is_latest and has_completed:
         _escalate_late(loop, _AFTER_SCORE)
 
 
@@ -166,21 +166,11 @@ def _gate_waits(loop: Progress) -> list[GateWait]:
 def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Score:
     """Return the critic's verdict on the turn. An escalation waits here for a person."""
     _note_calls(loop)
-    phases = _BEFORE_SCORE if loop.policy.edition >= LATEST_EDITION else ("plan",)
-    success = _success(loop, outcome)
+    success = _evaluate_goal(loop, outcome)
+    if success and loop.plan is not None and loop.plan.template is not None:
+        loop.response = render(loop.plan.template.reply, loop.root.run.state)
     gap = _find_gap(loop)
-    answered = bool(loop.response) and not loop.candidate.asking
-    results = Results(
-        tuple(loop.effects),
-        loop.seen.post_gate_failed,
-        loop.stages.find_late(loop.given.limits, phases),
-        loop.seen.conflicts,
-        success,
-        answered and not loop.skips_action and not loop.policy.unresolved and not loop.denies_goal,
-        _may_replan(loop, success),
-        gap == loop.last_gap,
-        propensity,
-    )
+    results = _collect_results(loop, success, propensity, is_same_gap=gap == loop.last_gap)
     found = score(results)
     judged = ResultJudged(
         turn=loop.turn, **found._asdict(), evidence_gates=loop.seen.evidence_gates
@@ -191,6 +181,26 @@ def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Sco
         return Score("accept", found.reason, results.goal_met)
     loop.last_gap = gap if found.verdict == "replan" or loop.policy.edition < LATEST_EDITION else ""
     return found
+
+
+def _collect_results(
+    loop: Progress, success: bool | None, propensity: float, *, is_same_gap: bool
+) -> Results:
+    """Return what the critic scores. `success` says whether the goal is met, None without a rule."""
+    phases = _BEFORE_SCORE if loop.policy.edition >= LATEST_EDITION else ("plan",)
+    has_answer = bool(loop.response) and not loop.candidate.asking
+    is_open = loop.skips_action or loop.policy.unresolved or loop.denies_goal
+    return Results(
+        effects=tuple(loop.effects),
+        post_gate_failed=loop.seen.post_gate_failed,
+        late_phase=loop.stages.find_late(loop.given.limits, phases),
+        conflicts=loop.seen.conflicts,
+        success=success,
+        answered=has_answer and not is_open,
+        may_replan=_may_replan(loop, success),
+        tied=is_same_gap,
+        escalation_propensity=propensity,
+    )
 
 
 def _may_replan(loop: Progress, success: bool | None) -> bool:
@@ -222,9 +232,10 @@ def _weigh_denial(loop: Progress, propensity: float) -> None:
     loop.last_gap = gap
 
 
-def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:
-    """Return whether the goal is met: by the rule of the decision, otherwise by that of the template. None without a
-    rule, and for a model's plan before its answer. The reply of a template that met it becomes the response.
+def _evaluate_goal(loop: Progress, outcome: RunOutcome | None) -> bool | None:
+    """Return whether the goal is met: by the rule of the decision, otherwise by that of the template.
+
+    None without a rule, and for a model's plan before its answer.
     """
     template = loop.plan.template if loop.plan else None
     rule = decision_of(loop.given, loop.candidate).success
@@ -232,15 +243,12 @@ def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:
         return None
     if template is None:
         return _is_goal_met(loop, rule) if rule is not None and loop.response else None
-    state = loop.root.run.state
-    done = outcome is not None and outcome.status == "ok"
+    is_done = outcome is not None and outcome.status == "ok"
     if rule is not None:
-        success = done and _is_goal_met(loop, rule)
-    else:
-        success = is_met(template.success, state) if template.success is not None else done
-    if success:
-        loop.response = render(template.reply, state)
-    return success
+        return is_done and _is_goal_met(loop, rule)
+    if template.success is not None:
+        return is_met(template.success, loop.root.run.state)
+    return is_done
 
 
 def _is_goal_met(loop: Progress, rule: object) -> bool:

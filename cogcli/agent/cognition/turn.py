@@ -50,12 +50,13 @@ def pass_turn(loop: Progress) -> Effects:
         context = _compile_context(loop)
     loop.stages.end_phase("compile", engine.now)
     yield from _judge(loop, context, before)
-    if loop.policy.edition >= LATEST_EDITION:
+    # The first edition has one phase for both.
+    is_latest = loop.policy.edition >= LATEST_EDITION
+    if is_latest:
         loop.stages.end_phase("plan", engine.now)
     verification = _verify(loop, context)
     verification, allowed = pass_gate(loop, context, verification)
-    phase = "verify" if loop.policy.edition >= LATEST_EDITION else "plan"
-    loop.stages.end_phase(phase, engine.now)
+    loop.stages.end_phase("verify" if is_latest else "plan", engine.now)
     outcome: RunOutcome | None = None
     skipped = ""
     if loop.plan is not None and allowed:

@@ -168,10 +168,16 @@ def _check_reachability(
     if not net:
         yield DoctorCheck("services", "network", "skipped", f"{len(remote)} not tested (add --net)")
         return
-    trusted = [service for service in remote if service.trusted]
-    targets = [service for service in trusted if service.id not in broken]
-    for id in (service.id for service in remote if not service.trusted):
-        yield DoctorCheck("services", id, "skipped", "not tested: its layer is not trusted")
+    targets = [service for service in remote if service.trusted and service.id not in broken]
+    for service in remote:
+        if not service.trusted:
+            why = "not tested: its layer is not trusted"
+            yield DoctorCheck("services", service.id, "skipped", why)
+    yield from _check_servers(targets, proxies)
+
+
+def _check_servers(targets: Sequence[Service], proxies: Mapping[str, str]) -> Iterator[DoctorCheck]:
+    """Check several servers at once."""
     from cogcli.base.http import Http, HttpRequest, proxy_for, proxy_without_user
 
     http = Http(proxies=proxies)

@@ -396,7 +396,7 @@ class _Proposal:
                 if choice := self._own_choice(id, explained, other):
                     choices[id] = choice
                 continue
-            unset = dict(self._unset(explained))
+            unset = dict(self._list_unset_variables(explained))
             if other:
                 file, line = next(
                     ((each.file, each.line) for each in unset.values()),
@@ -478,31 +478,28 @@ class _Proposal:
         ]
         return min(found)[2] if found else ""
 
-    def _unset(self, explained: Explanation) -> Iterator[tuple[str, ImportRemark]]:
+    def _list_unset_variables(self, explained: Explanation) -> Iterator[tuple[str, ImportRemark]]:
         """Yield the unset variables, by name, that the named binding of a capability needs."""
         for link in explained.selection.chain if explained.selection else ():
             binding = self.catalog.bindings.get(link.binding_id)
             service = self.catalog.services.get(link.service_id or "")
             if service is None:
                 continue
-            names = [
-                name
-                for name in variables_of(binding, service)
-                if not self.settings.environ.get(name)
-            ]
-            names += (
-                lacking_variables(service, self.settings.environ, binding)
-                if service.variables
-                else []
-            )
-            for name in names:
-                line = self._line(service.file, (*service.at, *path_of_variable(service, name)))
-                yield (
-                    name,
-                    ImportRemark(
-                        service.file, line, f"service `{service.id}`", explained.capability_id
-                    ),
-                )
+            for name in self._missing_variables(binding, service):
+                yield name, self._remark_for(name, service, explained.capability_id)
+
+    def _missing_variables(self, binding: Binding | None, service: Service) -> list[str]:
+        """Return the names of the variables that a call through a service needs, and that are not set."""
+        environ = self.settings.environ
+        names = [name for name in variables_of(binding, service) if not environ.get(name)]
+        if service.variables:
+            names += lacking_variables(service, environ, binding)
+        return names
+
+    def _remark_for(self, variable: str, service: Service, capability_id: str) -> ImportRemark:
+        """Return the remark that a service of a capability needs a variable."""
+        line = self._line(service.file, (*service.at, *path_of_variable(service, variable)))
+        return ImportRemark(service.file, line, f"service `{service.id}`", capability_id)
 
     def _find_binding_choice(self, id: str) -> tuple[str, int]:
         """Return file and line that currently name a binding for a capability, else the place of the
