@@ -7,12 +7,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.errors import TransportError
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 HARMLESS: Final = ("none", "idempotent")
 """Effect classes whose calls may be repeated without an approval."""
@@ -241,6 +244,28 @@ class ProgressNotice(NamedTuple):
     progress: float
     total: float | None
     message: str | None
+
+
+class ServerQuestion(NamedTuple):
+    """A question that a service asks a person in the middle of a call. All of it is foreign."""
+
+    step_id: str
+    service_id: str
+    message: str
+    schema: Json
+    """The form of the answer, as a JSON Schema of an object."""
+
+
+class QuestionAnswer(NamedTuple):
+    """What a person answered. `cancel` means that no one decided."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Json | None = None
+
+
+NO_ANSWER: Final = QuestionAnswer("cancel")
+TakeQuestion = Callable[[ServerQuestion], "Future[QuestionAnswer]"]
+"""Passes a question to a person. It must not block."""
 
 
 class PageNotice(NamedTuple):

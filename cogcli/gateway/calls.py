@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Final
 
-from cogcli.base.calls import ProgressNotice
+from cogcli.base.calls import NO_ANSWER, ProgressNotice, QuestionAnswer, ServerQuestion
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError, OverloadedError, RejectedError
 from cogcli.base.named_tuple import NamedTuple
@@ -152,6 +152,13 @@ class SessionInbox:
                 value.listener.missed()
 
 
+class OpenQuestion(NamedTuple):
+    """A question of a server, and where its answer goes."""
+
+    asked: ServerQuestion
+    answer: Future[QuestionAnswer]
+
+
 class CallTicket(CallListener):
     """A call that someone waits for. Several callers may share one."""
 
@@ -162,6 +169,10 @@ class CallTicket(CallListener):
         self.asked: ApprovalRequested | None = None
         """The request that the call waits for."""
         self.episode_id = ""
+        self._question: OpenQuestion | None = None
+        self.answerers = 0
+        """How many clients with a person wait for this call."""
+        self._questioned: Future[None] = Future()
         self.watchers: list[Callable[[ProgressNotice], None]] = []
         """Get the progress of the call, from any thread."""
         self._result: Future[CallResult | None] = Future()
@@ -199,6 +210,34 @@ class CallTicket(CallListener):
     def requested(self) -> Future[str]:
         """The id of the request for approval that the call waits for. Done as long as it waits."""
         return self._requested
+
+    @property
+    def questioned(self) -> Future[None]:
+        """Done as long as a question of the server waits."""
+        return self._questioned
+
+    @property
+    def question(self) -> ServerQuestion | None:
+        """The question of the server that waits for an answer."""
+        found = self._question
+        return None if found is None or found.answer.done() else found.asked
+
+    def ask(self, asked: ServerQuestion) -> Future[QuestionAnswer]:
+        """Take a question of the server, and return its answer. Without a client that asks there is none."""
+        answer: Future[QuestionAnswer] = Future()
+        if not self.answerers or self.question is not None:
+            answer.set_result(NO_ANSWER)
+            return answer
+        self._question = OpenQuestion(asked, answer)
+        if not self._questioned.done():
+            self._questioned.set_result(None)
+        return answer
+
+    def close_question(self, answer: QuestionAnswer) -> None:
+        """Answer the open question, if there is one."""
+        found, self._question, self._questioned = self._question, None, Future()
+        if found is not None and found.answer.set_running_or_notify_cancel():
+            found.answer.set_result(answer)
 
     @property
     def is_over(self) -> bool:
@@ -265,11 +304,22 @@ class CallBook:
 
     def report(self, notice: ProgressNotice) -> None:
         """Pass the progress of a call to those who wait for its end."""
+        ticket = self._find_by_step(notice.step_id)
+        for watch in list(ticket.watchers) if ticket is not None else ():
+            watch(notice)
+
+    def ask(self, question: ServerQuestion) -> Future[QuestionAnswer]:
+        """Pass a question of a server to the client that waits for the call."""
+        ticket = self._find_by_step(question.step_id)
+        if ticket is not None:
+            return ticket.ask(question)
+        answer: Future[QuestionAnswer] = Future()
+        answer.set_result(NO_ANSWER)
+        return answer
+
+    def _find_by_step(self, step_id: str) -> CallTicket | None:
         with self._lock:
-            tickets = [each for each in self._open.values() if each.step_id == notice.step_id]
-        for ticket in tickets:
-            for watch in list(ticket.watchers):
-                watch(notice)
+            return next((each for each in self._open.values() if each.step_id == step_id), None)
 
     def fail_all(self, error: CogcliError | None) -> None:
         """End the tickets of all calls that have no result, because the run is over."""

@@ -79,15 +79,16 @@ class ClientQuestion(NamedTuple):
     def as_result(self) -> types.InputRequiredResult:
         """Return the question as the result of the call, for a client of 2026-07-28."""
         request = types.ElicitRequest(params=self.params)
-        return types.InputRequiredResult(input_requests={_NAME: request}, request_state=self._state)
+        return types.InputRequiredResult(input_requests={_NAME: request}, request_state=self.state)
 
     @property
-    def _state(self) -> str:
+    def state(self) -> str:
+        """What a client sends back with the answer."""
         return json.dumps([self.asked.approval_id, self.asked.action_hash])
 
     def answer_from_params(self, params: types.CallToolRequestParams) -> PersonAnswer | None:
         """Return the answer that a client sent with its call; None if it has none for this request and action."""
-        if params.request_state != self._state:
+        if params.request_state != self.state:
             return None
         response = (params.input_responses or {}).get(_NAME)
         return (
@@ -115,17 +116,15 @@ def is_modern(client: ClientRequest) -> bool:
 
 
 async def ask_person(
-    client: ClientRequest, question: ClientQuestion, seconds: float
-) -> PersonAnswer | None:
-    """Ask the person at an earlier client. Return None if the person has not decided after these seconds, or cannot be
+    client: ClientRequest, params: types.ElicitRequestFormParams, seconds: float
+) -> types.ElicitResult:
+    """Ask the person at an earlier client. `cancel` if the person has not decided after these seconds, or cannot be
     asked.
     """
-    params = question.params
     try:
         async with asyncio.timeout(seconds):
-            result = await client.session.elicit_form(
+            return await client.session.elicit_form(
                 params.message, params.requested_schema, client.request_id
             )
     except (MCPError, TimeoutError):
-        return None
-    return question.answer_from_result(result)
+        return types.ElicitResult(action="cancel")

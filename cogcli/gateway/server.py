@@ -26,7 +26,7 @@ from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.base.schema import validator
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
-from cogcli.gateway.calls import CallResult, CallTicket
+from cogcli.gateway.calls import CallResult, CallTicket, PersonAnswer
 from cogcli.gateway.client_approval import ClientQuestion, ask_person, can_ask, is_modern
 from cogcli.gateway.clients import ClientIdentity
 from cogcli.gateway.offer import GatewayOffer
@@ -42,6 +42,7 @@ from cogcli.gateway.reading import (
     resource_result,
 )
 from cogcli.gateway.request import GatewayListener
+from cogcli.gateway.server_questions import pass_question
 from cogcli.gateway.session import GatewaySession
 from cogcli.gateway.tool_specs import OfferedTool
 from cogcli.protocols.mcp.tool_definition import ToolDefinition
@@ -190,10 +191,11 @@ class GatewayHandlers:
         for _ in range(_MISSED):
             ticket = await self._begin(session, tool, inputs, key)
             future = asyncio.wrap_future(ticket.future)
+            until = time.monotonic() + HOLD_SECONDS  # as long as hosts wait
             async with relay_progress(client, ticket):
                 question = await self._ask(session, ticket, future, client, params)
                 if question is None:
-                    await self._wait(ticket, future)
+                    await self._wait(ticket, future, until)
             if question is not None:
                 report.update(status="asked", episode=session.episode_id, step=ticket.step_id)
                 return question
@@ -224,27 +226,48 @@ class GatewayHandlers:
         """
         if not self._asks_client or not can_ask(client):
             return None
-        requested = asyncio.wrap_future(ticket.requested)
-        either: list[asyncio.Future[Any]] = [future, requested]
-        await asyncio.wait(either, timeout=HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        asked = ticket.asked
-        question = ClientQuestion(params.name, asked) if asked is not None else None
-        if question is None or not question.is_allowed:
-            return None
-        if not is_modern(client):
-            answer = await ask_person(client, question, HOLD_SECONDS)
-        elif params.request_state is None:
-            return question.as_result()
-        else:
-            answer = question.answer_from_params(params)
-        if answer is not None:
-            session.answer(answer)
-            await asyncio.wait([future], timeout=_ANSWER_SECONDS)
-        return None
+        ticket.answerers += 1
+        try:
+            return await self._pass_requests(session, ticket, future, client, params)
+        finally:
+            ticket.answerers -= 1
 
-    async def _wait(self, ticket: CallTicket, future: asyncio.Future[CallResult | None]) -> None:
-        """Wait for the result of a call, as long as hosts do. One that waits for a person is held for less."""
-        until = time.monotonic() + HOLD_SECONDS
+    async def _pass_requests(
+        self,
+        session: GatewaySession,
+        ticket: CallTicket,
+        future: asyncio.Future[CallResult | None],
+        client: ClientRequest,
+        params: types.CallToolRequestParams,
+    ) -> types.InputRequiredResult | None:
+        """Pass questions of the server, and one request for an approval, to the person at the client."""
+        until, is_answered = time.monotonic() + HOLD_SECONDS, False
+        while True:
+            events: list[asyncio.Future[Any]] = [future, asyncio.wrap_future(ticket.questioned)]
+            if not is_answered:
+                events.append(asyncio.wrap_future(ticket.requested))
+            left = max(0.0, until - time.monotonic())
+            await asyncio.wait(events, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if future.done():
+                return None
+            if ticket.question is not None:
+                question = await pass_question(ticket, client, params, left)
+                if question is not None:
+                    return question
+                continue
+            if is_answered or ticket.asked is None:
+                return None  # the time is over
+            request = ClientQuestion(params.name, ticket.asked)
+            answer = await _ask_for_approval(request, client, params)
+            if not isinstance(answer, PersonAnswer):
+                return answer
+            session.answer(answer)
+            until, is_answered = time.monotonic() + _ANSWER_SECONDS, True
+
+    async def _wait(
+        self, ticket: CallTicket, future: asyncio.Future[CallResult | None], until: float
+    ) -> None:
+        """Wait for the result of a call until a monotonic time. One that waits for a person is held for less."""
         while not future.done() and (left := until - time.monotonic()) > 0:
             asked = asyncio.wrap_future(ticket.requested)
             either: list[asyncio.Future[Any]] = [future, asked]
@@ -264,6 +287,20 @@ class GatewayHandlers:
         if session.is_live:
             return session.call(*arguments)
         return await asyncio.to_thread(session.call, *arguments)
+
+
+async def _ask_for_approval(
+    request: ClientQuestion, client: ClientRequest, params: types.CallToolRequestParams
+) -> types.InputRequiredResult | PersonAnswer | None:
+    """Return the person's answer, or the question if the client has to ask. None if no one decides at the client."""
+    if not request.is_allowed:
+        return None
+    if not is_modern(client):
+        result = await ask_person(client, request.params, HOLD_SECONDS)
+        return request.answer_from_result(result)
+    if params.request_state != request.state:
+        return request.as_result()
+    return request.answer_from_params(params)
 
 
 def server_of(handlers: GatewayHandlers) -> Server[Any]:

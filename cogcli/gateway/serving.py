@@ -96,6 +96,7 @@ class Gateway:
             client,
             self._request.limits,
             reports_progress=True,
+            takes_questions=self._request.asks_client,
         )
         return GatewaySession(self._settings, plan, self.listener.bug)
 

@@ -58,6 +58,8 @@ class SessionPlan(NamedTuple):
     client: str = ""
     """What the client says that it is."""
     limits: SessionLimits = NO_OTHER_LIMITS
+    takes_questions: bool = False
+    """Whether questions of services are passed to the client."""
     reports_progress: bool = False
     """Whether services are asked for the progress of calls."""
     continues: str = ""
@@ -216,7 +218,8 @@ class GatewaySession:
         try:
             threads.start(self._watch_answers, live, name="answers")
             environment = environment_of(self._settings.copy_for_run())._replace(
-                on_progress=live.book.report if self._plan.reports_progress else None
+                on_progress=live.book.report if self._plan.reports_progress else None,
+                on_question=live.book.ask if self._plan.takes_questions else None,
             )
             result = launch(
                 environment, prepared, listener=self._plan.listener, intercept=self._plan.intercept

@@ -7,7 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from cogcli.base.calls import Cancellation, PageNotice, ProgressNotice, ServiceNotice
+from cogcli.base.calls import (
+    Cancellation,
+    PageNotice,
+    ProgressNotice,
+    ServiceNotice,
+    TakeQuestion,
+)
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
@@ -72,6 +78,9 @@ class InvokerContext(NamedTuple):
     note: Callable[[ServiceNotice | PageNotice], None] | None = None
     """Receives each start and stop of a service and each page, from any thread; None if no log
     records them."""
+    on_question: TakeQuestion | None = None
+    """Passes a question of a service to a person. None if no one is asked: then no service is told that it
+    could ask."""
     on_progress: Callable[[ProgressNotice], None] | None = None
     """Receives the progress that services report of their calls, from any thread. It must not block.
     None if no one waits for it: then no service is asked for it."""

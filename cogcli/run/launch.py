@@ -483,6 +483,7 @@ def build_invoker_context(
         write_roots=environment.write_roots,
         open_registry=environment.open_registry,
         on_progress=environment.on_progress,
+        on_question=environment.on_question,
     )
 
 

@@ -29,7 +29,7 @@ from cogcli.specs.fields import fit_values
 from cogcli.specs.selection import SelectionOptions
 
 if TYPE_CHECKING:
-    from cogcli.base.calls import Answer, Attempt, ProgressNotice
+    from cogcli.base.calls import Answer, Attempt, ProgressNotice, TakeQuestion
     from cogcli.base.errors import CogcliError
     from cogcli.base.file_roots import Roots
     from cogcli.base.pinned_file import PinnedFile
@@ -410,6 +410,8 @@ class RunEnvironment(NamedTuple):
     """How signatures of people's answers are judged."""
     intercept: Intercept | None = None
     """Answers attempts instead of the live call (tests of skills). None for live calls."""
+    on_question: TakeQuestion | None = None
+    """Passes a question that a service asks inside a call to a person. None if no one is asked."""
     on_progress: Callable[[ProgressNotice], None] | None = None
     """Receives the progress of calls, from any thread. None if no one waits for it."""
     export: Callable[[Path], str] | None = None

@@ -27,6 +27,8 @@ OPTIONS = dict(word.removeprefix("--").partition("=")[::2] for word in sys.argv[
 _writing = threading.Lock()
 _answers: dict[Any, dict[str, Any]] = {}
 _answered = threading.Condition()
+_client: dict[str, Any] = {}
+"""The capabilities of the client."""
 
 
 def send(message: Any) -> None:
@@ -231,6 +233,19 @@ def waits(id: Any, given: dict[str, Any]) -> Any:
     return text("waited")
 
 
+def asks(id: Any, given: dict[str, Any]) -> Any:
+    """Asks a person for a name, if the client can ask, and answers with what came back."""
+    if "elicitation" not in _client:
+        return text("nobody to ask")
+    form = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    asked = {"message": given["text"], "requestedSchema": form}
+    number = f"q{id}"
+    send({"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": asked})
+    with _answered:
+        _answered.wait_for(lambda: number in _answers, timeout=60)
+    return text(json.dumps(_answers[number].get("result"), sort_keys=True))
+
+
 def progresses(id: Any, given: dict[str, Any]) -> Any:
     """Reports progress if it is asked to, then answers."""
     token = (given["__meta"] or {}).get("progressToken")
@@ -298,7 +313,7 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
         echo, structured, object_text, blocks, fails, code, usage, noisy, floods_stderr, not_a_number, twice_a_key,
         deep, huge, many_items, foreign_id, answers_twice, wrong_types, no_object, notifies, demands, surroundings,
         endless_line, endless_messages, secret, echo_meta, waits, meets, hangs, dies, breeds, breaks_promise,
-        slow_pattern, writes, progresses,
+        slow_pattern, writes, progresses, asks,
     )
 }  # fmt: skip
 _OUTPUTS = {
@@ -405,6 +420,7 @@ def serve() -> None:
                 _answers[id] = message
                 _answered.notify_all()
         elif method == "initialize":
+            _client.update(params["capabilities"])
             reply(
                 id,
                 {

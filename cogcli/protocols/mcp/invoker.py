@@ -42,6 +42,7 @@ from cogcli.protocols.mcp.errors import NOT_READY, translate_error
 from cogcli.protocols.mcp.grammar import McpServer
 from cogcli.protocols.mcp.methods import ServerListing, method_of, params_of, result_as_tool
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
+from cogcli.protocols.mcp.questions import QuestionRelay
 from cogcli.protocols.mcp.session import EventLoopThread, McpLink, OnProgress, Session
 from cogcli.protocols.mcp.tool_checks import (
     plain_reply,
@@ -51,7 +52,7 @@ from cogcli.protocols.mcp.tool_checks import (
     tool_of,
     unusable_schema_notices,
 )
-from cogcli.protocols.mcp.traffic import LOST, McpExchange
+from cogcli.protocols.mcp.traffic import LOST, McpExchange, McpTraffic
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.specs.service import MODULES, TABLES
 
@@ -152,7 +153,7 @@ class Mcp:
         portal, session, link = self._connect(request.service, limits)
         self._note_start(request, session, link)
         exchange = link.transport.traffic.open(note)
-        exchange.headers = own
+        exchange.headers, exchange.step_id = own, request.step_id
         body = params_of(request.operation, request.payload)
         about = CallMeta(
             method=method_of(request.operation),
@@ -261,8 +262,17 @@ class Mcp:
             session = self._sessions.get(key)
             if session is None:
                 # Secrets are resolved before anything starts: a missing one has an error of its own.
-                session = self._sessions[key] = Session(transport_of(service, self._context))
+                connect = transport_of(service, self._context)
+                session = self._sessions[key] = Session(connect, self._relay_of(service))
             return self._portal, session
+
+    def _relay_of(self, service: Service) -> Callable[[McpTraffic], QuestionRelay] | None:
+        """Return what makes the relay of a connection's questions; None if no one takes them."""
+        take = self._context.on_question
+        if take is None:
+            return None
+        mask = self._context.secrets.mask_known
+        return lambda traffic: QuestionRelay(take, service.id, traffic, mask)
 
 
 class _SessionLost(Exception):

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from pydantic import BaseModel
 
+    from cogcli.protocols.mcp.questions import QuestionRelay
+
 
 MAX_CONNECTIONS: Final = 2
 LIST_SECONDS: Final = 10.0
@@ -96,8 +98,9 @@ class McpTransport:
 class McpLink:
     """One connection, from its start to its end."""
 
-    def __init__(self, transport: McpTransport) -> None:
+    def __init__(self, transport: McpTransport, questions: QuestionRelay | None) -> None:
         self.transport = transport
+        self._questions = questions
         self.service_id = ""
         """The service that it serves, from its first call on."""
         self.ready = asyncio.Event()
@@ -158,7 +161,13 @@ class McpLink:
         transport = self.transport
         try:
             with anyio.CancelScope() as self._scope:
-                async with Client(transport, mode="auto", client_info=about, cache=None) as client:
+                async with Client(
+                    transport,
+                    mode="auto",
+                    client_info=about,
+                    cache=None,
+                    elicitation_callback=self._questions,
+                ) as client:
                     self.tools = await list_tools(client.session)
                     self.session = client.session
                     transport.graceful = True
@@ -183,8 +192,14 @@ class McpLink:
 class Session:
     """One service's server during a run."""
 
-    def __init__(self, connect: Callable[[], McpTransport]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], McpTransport],
+        relay: Callable[[McpTraffic], QuestionRelay] | None = None,
+    ) -> None:
+        """`relay` returns what passes on the questions of a connection. None if no one takes questions."""
         self._connect = connect
+        self._relay = relay
         self._links: list[McpLink] = []
         self._closed = False
 
@@ -200,10 +215,17 @@ class Session:
                 why = f": {last.text}" if last else ""
                 text = f"the connection broke twice, it is not opened again in this run{why}"
                 raise TransportError("call.transport", text, left=False)
-            link = McpLink(self._connect())
+            link = self._open_link()
             self._links.append(link)
         await link.wait_started(deadline)
         return link
+
+    def _open_link(self) -> McpLink:
+        transport = self._connect()
+        if self._relay is None:
+            return McpLink(transport, None)
+        transport.traffic.answered |= {"elicitation/create"}
+        return McpLink(transport, self._relay(transport.traffic))
 
     async def call(
         self,

@@ -1,8 +1,8 @@
 """The messages between a session and its server, on any transport.
 
 1. A call is found by its request id from the moment its frame is sent until it has its answer.
-2. Of a server's requests only `ping` is expected. All others, such as sampling, roots and
-   elicitation, get -32601 and are noted. The SDK never sees them.
+2. Of a server's requests only `ping` is expected, and elicitation if someone takes questions. All others, such as
+   sampling and roots, get -32601 and are noted. The SDK never sees them.
 3. An answer whose id, by type and value, matches no open request is noted and dropped; so is a
    second answer.
 4. An answer of more than 1,000 content items is refused before the items are read.
@@ -52,7 +52,6 @@ _UNKNOWN_SESSION: Final = re.compile(
 _LATE: Final = -32001
 _HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\b')
 _TAIL_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*\}\s*$')
-_ANSWERED_METHODS: Final = ("ping",)
 LARGE: Final = 256 * 1024
 """Bytes of a frame above which it is parsed on a thread: on the event loop it would delay other
 calls."""
@@ -107,6 +106,8 @@ class McpExchange:
         self.fault: McpFault | None = None
         self.notices: list[str] = []
         """Notices of this call besides those of its connection."""
+        self.step_id = ""
+        """The step of the call."""
         self.noted_from = 0
         self.noise_from = 0
 
@@ -123,6 +124,8 @@ class McpTraffic:
         self._open: dict[int | str, McpExchange] = {}
         self._notices: list[str] = []
         self.noise = 0
+        self.answered = frozenset(("ping",))
+        """The requests of the server that are not refused."""
 
     def open(self, note: str = "") -> McpExchange:
         """Return a new exchange, and start to collect its notices, beginning with `note` if it is
@@ -163,6 +166,11 @@ class McpTraffic:
         """Forget an exchange whose caller no longer waits."""
         if exchange.id is not None:
             self._open.pop(exchange.id, None)
+
+    @property
+    def only_open(self) -> McpExchange | None:
+        """The exchange that is open; None if none is, or more than one."""
+        return next(iter(self._open.values())) if len(self._open) == 1 else None
 
     @property
     def is_idle(self) -> bool:
@@ -251,7 +259,7 @@ class GuardedRead(Stream):
         """Return whether this is a request of the server, after refusing it."""
         from mcp_types import JSONRPCRequest
 
-        if not isinstance(message, JSONRPCRequest) or message.method in _ANSWERED_METHODS:
+        if not isinstance(message, JSONRPCRequest) or message.method in self._traffic.answered:
             return False
         self._traffic.note(refusal_of(message.method))
         # Only a few refusals are sent at a time: those of a flood could fill our memory.

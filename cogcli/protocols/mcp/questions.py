@@ -1,0 +1,76 @@
+"""Questions that a server asks inside an open call: `elicitation/create` (docs/reference/mcp.md#asked).
+
+1. A question is passed on only if the caller of the run takes questions. Else no server is told that it could ask.
+2. It belongs to the only call that is open. If several are, no one knows whose it is, and it is declined.
+3. A form is passed on. A request to open an address is declined.
+4. An answer that does not fit the form counts as none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from cogcli.base.calls import NO_ANSWER, QuestionAnswer, ServerQuestion, TakeQuestion
+from cogcli.base.schema import validator
+from cogcli.declarations.value_types import Json
+from cogcli.protocols.mcp.traffic import McpTraffic
+
+if TYPE_CHECKING:
+    from mcp_types import ElicitRequestParams, ElicitResult
+
+_FORM: Final = "form"
+_LONGEST: Final = 4000
+"""The most characters of a question: a person has to read it whole."""
+ANSWER_SECONDS: Final = 110.0
+"""Seconds that a person has for an answer. A call of a gateway may take 120."""
+_SHOWN: Final = 500
+"""The characters of a question that the record of the call has."""
+
+
+class QuestionRelay:
+    """Passes the questions of one connection to the caller of the run, and the answers back."""
+
+    def __init__(
+        self, take: TakeQuestion, service_id: str, traffic: McpTraffic, mask: Callable[[Json], Json]
+    ) -> None:
+        """`mask` takes the secrets out of what the server sent."""
+        self._take = take
+        self._mask = mask
+        self._service_id = service_id
+        self._traffic = traffic
+
+    async def __call__(self, context: object, params: ElicitRequestParams) -> ElicitResult:
+        """Return the answer to a question. The SDK calls this."""
+        from mcp_types import ElicitResult
+
+        asked = self._mask(params.model_dump(by_alias=True, mode="json"))
+        answer = await self._find_answer(asked)
+        return ElicitResult(action=answer.action, content=answer.content)
+
+    async def _find_answer(self, asked: Json) -> QuestionAnswer:
+        exchange = self._traffic.only_open
+        if exchange is None or asked.get("mode", _FORM) != _FORM:
+            self._traffic.note("the server asked a question that belongs to no one call: declined")
+            return QuestionAnswer("decline")
+        message, schema = str(asked["message"]), asked["requestedSchema"]
+        answer = NO_ANSWER
+        if len(message) <= _LONGEST:
+            question = ServerQuestion(exchange.step_id, self._service_id, message, schema)
+            answer = await _wait_for(self._take(question))
+        if answer.action == "accept" and validator.errors(schema, answer.content or {}):
+            answer = NO_ANSWER
+        names = ", ".join(sorted(answer.content or {}))
+        self._traffic.note(f"the server asked: {message[:_SHOWN]}")
+        self._traffic.note(f"the answer: {answer.action}{f', with {names}' if names else ''}")
+        return answer
+
+
+async def _wait_for(answer: Future[QuestionAnswer]) -> QuestionAnswer:
+    """Return an answer, or none after a time. A question that nobody answers in time is closed."""
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(answer), ANSWER_SECONDS)
+    except TimeoutError:
+        return NO_ANSWER
