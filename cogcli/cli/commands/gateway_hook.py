@@ -13,6 +13,7 @@ from cogcli.gateway.hook_client import run_hook
 from cogcli.gateway.hook_marks import find_host, set_marks
 from cogcli.gateway.hosts_config import build_config, write_config
 from cogcli.gateway.hosts_doctor import check_host, has_fault
+from cogcli.gateway.hosts_server import build_server, write_server
 
 Host = Annotated[str, argument("HOST")]
 Hold = Annotated[
@@ -73,7 +74,7 @@ def _flag_words(
     examples=(
         ("cogcli gateway config claude-code", "print the hooks"),
         ("cogcli gateway config cursor --write", "merge them into the file of the project"),
-        ("cogcli gateway config codex --pack desk@1.0.0 --intent help", "hooks under a pack"),
+        ("cogcli gateway config claude-code --server --write", "make the gateway a server of it"),
     ),
     exits=(0, 2, 3),
 )
@@ -82,24 +83,33 @@ def show_config(
     host: Host,
     *,
     write: Annotated[
-        bool, switch("--write", help="merge the hooks into the file of the project")
+        bool, switch("--write", help="merge them into the file of the project")
+    ] = False,
+    server: Annotated[
+        bool, switch("--server", help="the gateway as a server of the host, instead of hooks")
     ] = False,
     hold: Hold = None,
     pack: Pack = None,
     intent: Intent = None,
     user: User = None,
 ) -> int:
-    """Print the hooks as the host's file has them, or merge them into that file."""
+    """Print the hooks, or the server, as the host's file has them, or merge them into that file."""
     found, flags = find_host(host), _flag_words(hold, pack, intent, user)
-    document = build_config(found, flags)
+    settings = context.settings
+    document = build_server(settings, found, flags) if server else build_config(found, flags)
     context.own["config"] = document
     if not write:
         context.answer(json.dumps(document, indent=2) + "\n")
         return OK
-    path = context.settings.display_path(write_config(context.settings, found, flags))
+    write_file = write_server if server else write_config
+    path = settings.display_path(write_file(settings, found, flags))
     context.own["file"] = path
     context.answer([[(visible(path), "")]])
-    context.note(f"start {found.title} again, then: cogcli gateway doctor {found.name}")
+    if server:
+        context.note(f"turn the other servers off in {found.title}: it starts them itself")
+        context.note("then trust the file as it is now: cogcli config trust")
+    else:
+        context.note(f"start {found.title} again, then: cogcli gateway doctor {found.name}")
     return OK
 
 

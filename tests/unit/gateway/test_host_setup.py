@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from cogcli.app.settings import Settings
-from cogcli.base.errors import UnusableEnvironment
+from cogcli.app.settings.trust_needs import HOST_FILES
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.gateway.hosts import HOSTS
 from cogcli.gateway.hosts_config import (
     CONFIGS,
@@ -24,6 +25,7 @@ from cogcli.gateway.hosts_config import (
     write_config,
 )
 from cogcli.gateway.hosts_doctor import VERSIONS, check_host, has_fault
+from cogcli.gateway.hosts_server import SERVER_FILES, build_server, write_server
 
 NAMES = sorted(HOSTS)
 posix = pytest.mark.skipif(sys.platform == "win32", reason="hosts start a shell")
@@ -115,6 +117,37 @@ def test_doctor_finds_nothing_to_correct_after_config(name: str, tmp_path: Path)
     assert has_fault(list(check_host(old, host)))
     unnamed = settings_in(tmp_path, **host_program(tmp_path, name, ""))
     assert has_fault(list(check_host(unnamed, host)))
+
+
+@pytest.mark.parametrize("name", SERVER_FILES)
+def test_config_names_the_gateway_as_a_server_and_keeps_all_else(name: str, tmp_path: Path) -> None:
+    host, settings = HOSTS[name], settings_in(tmp_path)
+    own = {"command": "cogcli", "args": ["gateway", "serve", "--hold", "5"]}
+    path = Path(write_server(settings, host, ["--hold", "5"]))
+    assert json.loads(path.read_text()) == {"mcpServers": {"cogcli": own}}
+    other = {"command": "x", "args": []}
+    path.write_text(json.dumps({"theme": "dark", "mcpServers": {"git": other, "cogcli": other}}))
+    write_server(settings, host, [])
+    written = json.loads(path.read_text())
+    words = ["gateway", "serve"]
+    if SERVER_FILES[name] in HOST_FILES:
+        words += ["--from", SERVER_FILES[name]]
+    assert written["theme"] == "dark"
+    assert written["mcpServers"] == {"git": other, "cogcli": {"command": "cogcli", "args": words}}
+
+
+def test_a_file_that_config_cannot_read_or_write_is_left_alone(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    path = tmp_path / SERVER_FILES["claude-code"]
+    for content in ("{", "[]", '{"mcpServers": []}'):
+        path.write_text(content)
+        with pytest.raises(CogcliError) as caught:
+            write_server(settings, HOSTS["claude-code"], [])
+        assert caught.value.code == "gateway.file"
+        assert path.read_text() == content
+    with pytest.raises(UsageError):
+        write_server(settings, HOSTS["codex"], [])
+    assert "mcpServers" in build_server(settings, HOSTS["codex"], [])
 
 
 def claude(hook: dict[str, Any], **entry: Any) -> dict[str, Any]:

@@ -1,0 +1,95 @@
+"""The configuration of a host that makes `cogcli gateway serve` its server (docs/reference/hosts.md#server-config).
+
+Other servers of the host's file stay in it, since the gateway may read them there. A person turns them off in the host.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import orjson
+
+from cogcli.app.settings import Settings
+from cogcli.app.settings.trust_needs import HOST_FILES
+from cogcli.base.errors import UnusableEnvironment, UsageError
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
+from cogcli.base.strict_json import InvalidJson, loads
+from cogcli.declarations.value_types import Json
+from cogcli.gateway.hosts import AgentHost
+from cogcli.specs.unchecked import object_at
+
+NAME: Final = "cogcli"
+"""The name of the gateway among the servers of a host."""
+SERVERS: Final = "mcpServers"
+_LIMIT: Final = 4 * 1024 * 1024
+SERVER_FILES: Final[Mapping[str, str]] = {
+    "claude-code": ".mcp.json",
+    "cursor": ".cursor/mcp.json",
+    "gemini-cli": ".gemini/settings.json",
+}
+"""The file of a project in which a host finds servers, of hosts whose file is JSON."""
+
+
+def build_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> Json:
+    """Return the member of a host's file that names the gateway as a server.
+
+    The gateway offers the other servers of that file, if a trust in the project covers it. Raise the errors of
+    `read_servers`.
+    """
+    words = ["gateway", "serve", *_from_words(settings, host), *flags]
+    return {SERVERS: {NAME: {"command": "cogcli", "args": words}}}
+
+
+def write_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> str:
+    """Merge the gateway into a host's file of the project, and return its path.
+
+    Raise UsageError for a host whose file is not JSON, UnusableEnvironment `gateway.file`, `env.disk`, `project.link`.
+    """
+    file = SERVER_FILES.get(host.name)
+    if file is None:
+        hint = f"copy it yourself: cogcli gateway config {host.name} --server"
+        text = f"the servers of {host.title} are in a file that this program does not write"
+        raise UsageError("usage.value", text, hint=hint)
+    path = os.path.join(_folder(settings), file)
+    document = read_servers(path, file) or {}
+    own = build_server(settings, host, flags)
+    document[SERVERS] = {**object_at(document, SERVERS), **own[SERVERS]}
+    data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_atomic(path, data, mode=0o644, bound=settings.bound)
+    except OSError as error:
+        raise UnusableEnvironment("env.disk", f"{path} cannot be written: {error}") from error
+    return path
+
+
+def read_servers(path: str, shown: str) -> Json | None:
+    """Return a host's file, or None if there is none. Raise UnusableEnvironment `gateway.file`."""
+    try:
+        document = loads(read_regular(path, limit=_LIMIT), max_bytes=_LIMIT)
+    except UnreadableFile as refused:
+        if refused.reason == "missing":
+            return None
+        raise UnusableEnvironment("gateway.file", f"{shown}: {refused.message}") from refused
+    except InvalidJson as refused:
+        text = f"{shown}:{refused.line}: {refused.message}"
+        raise UnusableEnvironment("gateway.file", text) from refused
+    if not isinstance(document, dict) or not isinstance(document.get(SERVERS, {}), dict):
+        raise UnusableEnvironment("gateway.file", f"{shown}: `{SERVERS}` is not an object")
+    return dict(document)
+
+
+def _from_words(settings: Settings, host: AgentHost) -> list[str]:
+    """Return the flag with which the gateway offers the other servers of the host's file."""
+    file = SERVER_FILES.get(host.name, "")
+    if file not in HOST_FILES:
+        return []
+    document = read_servers(os.path.join(_folder(settings), file), file) or {}
+    has_others = bool(object_at(document, SERVERS).keys() - {NAME})
+    return ["--from", file] if has_others else []
+
+
+def _folder(settings: Settings) -> str:
+    return settings.project or settings.base
