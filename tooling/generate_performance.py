@@ -71,8 +71,8 @@ REASONS: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(
         ("gateway: adds to a call on stdio", "gateway: calls"),
-        "a call takes 5.6 ms of CPU in the gateway: two protocols are read and written by the SDK in threads that wait"
-        " for each other. Which part is ours has not been profiled.",
+        "by a profile two thirds of the CPU time of a call are those of the SDK, which reads and writes two protocols; the"
+        " journal with the engine takes a fifth, the checks of arguments and reply a sixth.",
     ),
     **dict.fromkeys(
         (

@@ -198,8 +198,11 @@ class Mcp:
         try:
             with limits.cancel.held_back(NOT_READY):
                 portal, session = self._session(service)
-                until = limits.within(limits.start_seconds)
-                return portal, session, portal.wait(limits, session.connect, until)
+                link = session.ready_link
+                if link is None:
+                    until = limits.within(limits.start_seconds)
+                    link = portal.wait(limits, session.connect, until)
+                return portal, session, link
         except RuntimeErrorBase as error:
             if error.code == "call.timeout" and not error.message.startswith(NOT_READY):
                 error.message = NOT_READY

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from cogcli import __version__
 from cogcli.base.errors import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     import anyio
     from mcp import ClientSession
     from mcp.client._transport import TransportStreams
-    from pydantic import BaseModel
+    from pydantic import BaseModel, TypeAdapter
 
     from cogcli.protocols.mcp.questions import QuestionRelay
 
@@ -203,6 +204,15 @@ class Session:
         self._links: list[McpLink] = []
         self._closed = False
 
+    @property
+    def ready_link(self) -> McpLink | None:
+        """The open connection, for any thread; None if there is none, or if it is not ready.
+
+        It spares a call the way to the portal thread and back. A connection that breaks meanwhile is noticed by
+        `call`."""
+        link = self._links[-1] if self._links else None
+        return link if link is not None and link.is_usable and link.session is not None else None
+
     async def connect(self, deadline: float) -> McpLink:
         """Return the open connection. Raise RuntimeErrorBase with `left` false."""
         link = self._links[-1] if self._links else None
@@ -242,18 +252,15 @@ class Session:
         Raise CallTimeoutError or the errors of the SDK."""
         import anyio
         from mcp import MCPError
-        from pydantic import TypeAdapter
 
         if link.session is None:
             raise TransportError("call.transport", "the connection was closed", left=False)
         request = request_of(operation, params)
-        # The SDK has checked the reply's form, and its models would drop unknown members.
-        plain_json: Any = TypeAdapter(Json)
         in_progress.set(exchange)
         try:
             with anyio.move_on_after(deadline - time.monotonic()):
                 result: Json = await link.session.send_request(
-                    request, plain_json, progress_callback=on_progress
+                    request, _plain_json(), progress_callback=on_progress
                 )
                 return result
         except MCPError as error:
@@ -298,6 +305,16 @@ class Session:
             link.stop(gently=gently)
         await asyncio.gather(*(link.task for link in self._links), return_exceptions=True)
         return [text for link in self._links for text in link.transport.leftovers]
+
+
+@cache
+def _plain_json() -> TypeAdapter[Json]:
+    """Return what reads a result as it is: the SDK has checked its form, and its models would drop unknown members.
+
+    Building it takes as long as a fifth of a call."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Json)
 
 
 def _slow_start_error(stderr_text: str) -> CallTimeoutError:
