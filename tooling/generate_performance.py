@@ -71,8 +71,8 @@ REASONS: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(
         ("gateway: adds to a call on stdio", "gateway: calls"),
-        "by a profile two thirds of the CPU time of a call are those of the SDK, which reads and writes two protocols; the"
-        " journal with the engine takes a fifth, the checks of arguments and reply a sixth.",
+        "by a profile two thirds of the CPU time of a call are those of the SDK, which reads and writes two protocols;"
+        " the journal with the engine takes a fifth, the checks of arguments and reply a sixth.",
     ),
     **dict.fromkeys(
         (

@@ -28,13 +28,15 @@ from cogcli.run.launch import Watch, launch_given
 from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.results import RunResult
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.selection import SelectionOptions
 
 
 def run_given(settings: Settings, given: RequestedRun, watch: Watch) -> RunResult:
     """Run the skill that a command line names, and return the result. `watch` surrounds the run
     with its display and signals.
 
-    Raise SkillNotFoundError and the errors of `launch_given`."""
+    Raise SkillNotFoundError, ServiceResolutionError `service.login` and the errors of
+    `launch_given`."""
     environment = environment_of(settings)
     given = with_file_scope(settings, given)
     request, registry = given.request, environment.open_registry()
@@ -47,6 +49,11 @@ def run_given(settings: Settings, given: RequestedRun, watch: Watch) -> RunResul
             skill = registry.reach(meant).skills.get(meant)
             error.samples = sample_words(skill) if skill else {}
         raise
+    if any("login" in service.settings for service in catalog.services.values()):
+        from cogcli.app.login_needs import require_logins  # most services have no login
+
+        selection = SelectionOptions.of(request.options, settings.environ)
+        require_logins(catalog, selection, settings.environ, settings.clock.now())
     return launch_given(environment, catalog, given, watch)
 
 

@@ -40,8 +40,8 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     "few runs hold a name, and only a rerun takes approvals over": {
         "run/launch.py": 2,
     },
-    "most answers are not signed": {
-        "app/run_skill.py": 1,
+    "most answers are not signed, and most services have no login": {
+        "app/run_skill.py": 2,
     },
     "archives, which most runs directories do not have": {
         "episode/archive/access.py": 1, "episode/refusals.py": 1,
@@ -77,7 +77,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "protocols/pythoncall/invoker.py": 1, "protocols/pythoncall/worker_main.py": 1, "specs/eligibility.py": 1,
     },
     "a pack governs the runs that name one, and no other": {
-        "run/engine/policy.py": 3, "specs/spec_snapshot.py": 1,
+        "run/engine/policy.py": 2, "specs/spec_snapshot.py": 1,
     },
     "a warm run opens the compiled cache: YAML, schemas and suggestions are for a cold one and for faults": {
         "app/settings/trust_needs.py": 1, "specs/cached_positions.py": 1, "specs/catalog_builder.py": 3,

@@ -70,12 +70,20 @@ def test_a_login_serves_runs_until_it_is_ended(desktop: Any, desk: Desk) -> None
     assert before.json["error"]["code"] == "service.login"
     assert "cogcli services login sums" in before.err
     assert not desktop.run("services", "show", "sums", "--json").json["spec"]["login"]["logged_in"]
+    assert not list(desktop.root.glob(".cogcli/episodes/ep_*")), "the run began"
+    checks = desktop.run("doctor", "--json").json["checks"]
+    (found,) = [
+        each for each in checks if each["name"] == "sums" and "logged in" in each["message"]
+    ]
+    assert (found["status"], found["fix"]) == ("error", "cogcli services login sums")
 
     login = desktop.started("services", "login", "sums").assert_ok()
     assert "logged in as ada@example.org" in login.out
     assert MARK not in login.out + login.err
     shown = desktop.run("services", "show", "sums", "--json").assert_ok().json["spec"]["login"]
     assert (shown["logged_in"], shown["user"]) == (True, "ada@example.org")
+    checks = desktop.run("doctor", "--json").json["checks"]
+    assert ("ok", "logged in") in {(each["status"], each["message"]) for each in checks}
 
     for expired in (False, True):
         if expired:

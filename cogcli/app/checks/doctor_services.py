@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from cogcli.app.checks.registry_check import RegistryCheck
+from cogcli.app.inventory.login import find_login_fault
 from cogcli.app.needs import first_eligible_link
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
@@ -68,8 +69,10 @@ def check_services(settings: Settings, found: RegistryCheck, *, net: bool) -> It
         for check in (
             *_check_files(found, service, settings.environ, used=used),
             *_check_prerequisites(service),
+            *_check_login(service, settings),
         ):
-            troubled.add(service.id)
+            if check.status != "ok":
+                troubled.add(service.id)
             yield check
     proxies = settings.environ if settings.value("use_env_proxy") else {}
     known = (
@@ -156,6 +159,17 @@ def _check_prerequisites(service: Service) -> Iterator[DoctorCheck]:
     if module and "server" not in service.settings and find_spec(module) is None:
         fix = f"pip install 'cogcli[{extra}]'" if extra else f"pip install {module}"
         yield error(f"needs `{module}`, which is not installed", (), fix)
+
+
+def _check_login(service: Service, settings: Settings) -> Iterator[DoctorCheck]:
+    """Yield whether a run can use the login of a service of a trusted layer, if it wants one."""
+    if service.keys.login is None or not service.trusted:
+        return
+    check = partial(DoctorCheck, "services", service.id)
+    if why := find_login_fault(service, settings.environ, settings.clock.now()):
+        yield check("error", f"not logged in: {why}", (), f"cogcli services login {service.id}")
+    else:
+        yield check("ok", "logged in")
 
 
 def _check_reachability(

@@ -1,4 +1,4 @@
-"""What `services show` says of a login (docs/reference/mcp.md#logins)."""
+"""What `services show` and `doctor` say of a login (docs/reference/mcp.md#logins)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cogcli.app.settings.user_dirs import state_home
 from cogcli.base.errors import ServiceResolutionError
+from cogcli.declarations.login_record import LoginRecord
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.mcp.login_store import LoginStore
@@ -19,13 +20,12 @@ def describe_login(service: Service, environ: Mapping[str, str], now: str) -> Js
         login = store.describe()
     except ServiceResolutionError as error:
         return {"logged_in": False, "why_not": error.message}
+    why_not = _find_fault(login, now)
     if login is None:
-        return {"logged_in": False, "why_not": "there is no login"}
-    is_late = not login.renewable and login.until is not None and now >= login.until
-    why_not = login.ended or ("the token has expired" if is_late else None)
+        return {"logged_in": False, "why_not": why_not}
     return {
-        "logged_in": why_not is None,
-        "why_not": why_not,
+        "logged_in": not why_not,
+        "why_not": why_not or None,
         "user": login.user,
         "issuer": login.issuer,
         "scope": login.scope,
@@ -34,3 +34,18 @@ def describe_login(service: Service, environ: Mapping[str, str], now: str) -> Js
         "renewable": login.renewable,
         "kept_in": "keyring" if login.keyring else store.path,
     }
+
+
+def find_login_fault(service: Service, environ: Mapping[str, str], now: str) -> str:
+    """Return why no run can use the login of a service; empty if one can. Nothing is started or sent."""
+    try:
+        return _find_fault(LoginStore(state_home(environ), service).describe(), now)
+    except ServiceResolutionError as error:
+        return error.message
+
+
+def _find_fault(login: LoginRecord | None, now: str) -> str:
+    if login is None:
+        return "there is no login"
+    is_late = not login.renewable and login.until is not None and now >= login.until
+    return login.ended or ("the token has expired" if is_late else "")

@@ -14,7 +14,7 @@ from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from cogcli import __version__
 from cogcli.base.errors import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import anyio
     from mcp import ClientSession
     from mcp.client._transport import TransportStreams
-    from pydantic import BaseModel, TypeAdapter
+    from pydantic import BaseModel
 
     from cogcli.protocols.mcp.questions import QuestionRelay
 
@@ -308,7 +308,7 @@ class Session:
 
 
 @cache
-def _plain_json() -> TypeAdapter[Json]:
+def _plain_json() -> Any:
     """Return what reads a result as it is: the SDK has checked its form, and its models would drop unknown members.
 
     Building it takes as long as a fifth of a call."""
