@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cogcli.app.inventory.login import find_login_fault
+from cogcli.app.inventory.login import find_login_error
 from cogcli.base.errors import BindingResolutionError
-from cogcli.protocols.mcp.login_store import login_error
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
 
@@ -25,9 +24,10 @@ def require_logins(
         except BindingResolutionError:
             continue  # the checks of the run report it
         services = [catalog.services[link.service_id or ""] for link in chain if link.eligible]
-        faults = [
-            find_login_fault(each, environ, now) if each.keys.login is not None else ""
+        errors = [
+            find_login_error(each, environ, now) if each.keys.login is not None else None
             for each in services
         ]
-        if faults and all(faults):
-            raise login_error(services[0], faults[0])
+        first = next(iter(errors), None)
+        if first is not None and all(errors):
+            raise first

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from cogcli.app.checks.registry_check import RegistryCheck
-from cogcli.app.inventory.login import find_login_fault
+from cogcli.app.inventory.login import find_login_error
 from cogcli.app.needs import first_eligible_link
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
@@ -166,8 +166,10 @@ def _check_login(service: Service, settings: Settings) -> Iterator[DoctorCheck]:
     if service.keys.login is None or not service.trusted:
         return
     check = partial(DoctorCheck, "services", service.id)
-    if why := find_login_fault(service, settings.environ, settings.clock.now()):
-        yield check("error", f"not logged in: {why}", (), f"cogcli services login {service.id}")
+    error = find_login_error(service, settings.environ, settings.clock.now())
+    if error is not None:
+        why = error.message.partition("`: ")[2]
+        yield check("error", f"not logged in: {why}", (), error.hint)
     else:
         yield check("ok", "logged in")
 

@@ -9,7 +9,7 @@ from cogcli.base.errors import ServiceResolutionError
 from cogcli.declarations.login_record import LoginRecord
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.mcp.login_store import LoginStore
+from cogcli.protocols.mcp.login_store import LoginStore, login_error
 
 
 def describe_login(service: Service, environ: Mapping[str, str], now: str) -> Json:
@@ -36,12 +36,16 @@ def describe_login(service: Service, environ: Mapping[str, str], now: str) -> Js
     }
 
 
-def find_login_fault(service: Service, environ: Mapping[str, str], now: str) -> str:
-    """Return why no run can use the login of a service; empty if one can. Nothing is started or sent."""
+def find_login_error(
+    service: Service, environ: Mapping[str, str], now: str
+) -> ServiceResolutionError | None:
+    """Return the error `service.login` with which a run could not use the login of a service; None if it can.
+    Nothing is started or sent."""
     try:
-        return _find_fault(LoginStore(state_home(environ), service).describe(), now)
+        fault = _find_fault(LoginStore(state_home(environ), service).describe(), now)
     except ServiceResolutionError as error:
-        return error.message
+        return error
+    return login_error(service, fault) if fault else None
 
 
 def _find_fault(login: LoginRecord | None, now: str) -> str:
