@@ -92,6 +92,15 @@ class SessionPool:
         self._count += 1
         return self._take(f"mcp:{connection or self._count}", "", client)
 
+    def peek(self, client: ClientIdentity) -> GatewaySession | None:
+        """Return the session of a request; None if it has none yet. None is begun."""
+        name = self._rule.find_name(client)
+        if self._rule.source == "token":
+            key = f"token:{self._name}"
+        else:
+            key = f"name:{name}" if name else f"mcp:{client.headers.get(_CONNECTION, '')}"
+        return self._sessions.get(key)
+
     def _take(self, key: str, name: str, client: ClientIdentity) -> GatewaySession:
         with self._lock:
             found = self._sessions.get(key)

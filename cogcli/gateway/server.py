@@ -13,7 +13,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import mcp_types as types
 from mcp.server import Server
@@ -30,6 +30,7 @@ from cogcli.gateway.calls import CallResult, CallTicket, PersonAnswer
 from cogcli.gateway.client_approval import ClientQuestion, ask_person, can_ask, is_modern
 from cogcli.gateway.clients import ClientIdentity
 from cogcli.gateway.offer import GatewayOffer
+from cogcli.gateway.own_episode import PREFIX
 from cogcli.gateway.progress import relay_progress
 from cogcli.gateway.reading import (
     CallReply,
@@ -73,6 +74,14 @@ _LONGEST_NAME: Final = 100
 """The most characters of the name that a client gives itself."""
 
 
+class OwnEpisodes(Protocol):
+    """The episodes of clients, as resources of their own."""
+
+    def list_own(self, client: ClientIdentity) -> list[types.Resource]: ...
+
+    def read_own(self, client: ClientIdentity, uri: str) -> types.ReadResourceResult: ...
+
+
 class GatewayHandlers:
     """The handlers of the requests about tools, resources and prompts."""
 
@@ -80,6 +89,7 @@ class GatewayHandlers:
         self,
         offer: asyncio.Future[GatewayOffer],
         session: Callable[[GatewayOffer, ClientIdentity], GatewaySession],
+        episodes: OwnEpisodes,
         listener: GatewayListener,
         hold_seconds: float = HOLD_SECONDS,
         *,
@@ -88,6 +98,7 @@ class GatewayHandlers:
         """`session` returns the session for the calls of the tools of an offer by a client."""
         self._offer = offer
         self._session = session
+        self._episodes = episodes
         self._listener = listener
         self._hold = hold_seconds
         self._asks_client = asks_client
@@ -101,10 +112,12 @@ class GatewayHandlers:
         return types.ListToolsResult(tools=[_list_tool(tool) for tool in listed])
 
     async def list_resources(
-        self, _: ClientRequest, params: types.PaginatedRequestParams | None
+        self, client: ClientRequest, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Return the resources of all servers on one page. Raise MCPError for a cursor."""
-        return types.ListResourcesResult(resources=list_resources(await self._list_from(params)))
+        """Return the client's episode and the resources of all servers on one page. Raise MCPError for a cursor."""
+        offer = await self._list_from(params)
+        own = self._episodes.list_own(_identify(client))
+        return types.ListResourcesResult(resources=own + list_resources(offer))
 
     async def list_templates(
         self, _: ClientRequest, params: types.PaginatedRequestParams | None
@@ -130,10 +143,19 @@ class GatewayHandlers:
         self, client: ClientRequest, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         """Read a resource by a call of the session. Raise MCPError if it gives no contents."""
+        if params.uri.startswith(PREFIX):
+            return await self._read_own(client, params.uri)
         offer = await asyncio.shield(self._offer)
         read = find_resource(offer, params.uri)
         reply = await self._answer(offer, read.tool, client, read.as_call(params))
         return resource_result(read, reply)
+
+    async def _read_own(self, client: ClientRequest, uri: str) -> types.ReadResourceResult:
+        """Read the client's episode. Raise MCPError."""
+        try:
+            return await asyncio.to_thread(self._episodes.read_own, _identify(client), uri)
+        except CogcliError as error:
+            raise MCPError(code=types.INTERNAL_ERROR, message=_error_text(error)) from error
 
     async def get_prompt(
         self, client: ClientRequest, params: types.GetPromptRequestParams

@@ -20,6 +20,7 @@ from cogcli.declarations.session_events import SessionEnding
 from cogcli.gateway.clients import ClientIdentity, SessionPool
 from cogcli.gateway.narrowing import find_constraints, narrow_schema
 from cogcli.gateway.offer import GatewayOffer, find_upstreams, offer_upstreams
+from cogcli.gateway.own_episode import list_own, read_own
 from cogcli.gateway.request import GatewayListener, GatewayRequest, HttpListener
 from cogcli.gateway.server import HOLD_SECONDS, GatewayHandlers, server_of
 from cogcli.gateway.session import MAX_WORKERS, GatewaySession, SessionPlan
@@ -32,6 +33,7 @@ from cogcli.specs.pack_skills import reach_pack
 from cogcli.specs.unchecked import object_at
 
 if TYPE_CHECKING:
+    import mcp_types as types
     from mcp.server import Server
 
 
@@ -87,6 +89,14 @@ class Gateway:
         if self._catalog is None:
             self._catalog = with_tools(self._base, offer.tools.values())
         return self._sessions.find(client)
+
+    def list_own(self, client: ClientIdentity) -> list[types.Resource]:
+        """Return the episode of a client's session as a resource."""
+        return list_own(self._sessions.peek(client))
+
+    def read_own(self, client: ClientIdentity, uri: str) -> types.ReadResourceResult:
+        """Return the calls of a client's session. Raise the errors of `own_episode.read_own`."""
+        return read_own(self._settings, self._sessions.peek(client), uri)
 
     def _begin_session(self, name: str, client: str) -> GatewaySession:
         plan = SessionPlan(
@@ -197,6 +207,7 @@ async def _serve(
     handlers = GatewayHandlers(
         offer,
         gateway.session,
+        gateway,
         gateway.listener,
         gateway.hold_seconds,
         asks_client=gateway.asks_client,

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,9 @@ def hosted(project: Any) -> Any:
     write_host_file(project, test=server_entry())
     mark(project, "test", "asks")
     return project
+
+
+ASKING = str(Path(__file__).parents[1] / "support/asking_server.py")
 
 
 def ask_through(project: Any, answer: dict[str, Any], mode: str, *flags: str) -> Any:
@@ -76,3 +81,25 @@ def test_a_refusal_and_an_answer_that_does_not_fit_give_nothing(
 def test_without_the_flag_no_server_can_ask(hosted: Any) -> None:
     result, questions, notices = ask_through(hosted, {"action": "decline"}, "auto")
     assert (result, questions, notices) == ("nobody to ask", [], None)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_an_unfinished_result_is_completed_by_the_person_at_the_client(
+    project: Any, mode: str
+) -> None:
+    write_host_file(project, test={"command": sys.executable, "args": [ASKING]})
+    mark(project, "test", "asks")
+    answer = {"action": "accept", "content": {"name": "Ada"}}
+    result, questions, notices = ask_through(project, answer, mode, "--ask-client")
+    assert result == "accept {'name': 'Ada'} state-1"
+    assert questions == ["Server test asks, in a call of test__asks:\nWho are you?"]
+    assert notices == ["the server asked: Who are you?", "the answer: accept, with name"]
+
+
+def test_an_unfinished_result_that_asks_for_a_model_is_refused(project: Any) -> None:
+    write_host_file(project, test={"command": sys.executable, "args": [ASKING, "--asks=sampling"]})
+    mark(project, "test", "asks")
+    result, questions, _ = ask_through(project, {"action": "decline"}, "auto", "--ask-client")
+    assert "call.rejected" in result
+    assert "sampling/createMessage" in result
+    assert questions == []

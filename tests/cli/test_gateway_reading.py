@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,29 @@ def test_a_tool_cannot_stand_in_the_place_of_a_method(project: Any) -> None:
     found = project.run("gateway", "tools", "--from", ".mcp.json", "--json").assert_ok().json
     assert "resources/read" not in {tool["tool"] for tool in found["tools"]}
     assert {"resources/read"} == {each["tool"] for each in found["withheld"]}
+
+
+def test_the_episode_of_a_session_is_a_resource_of_its_client(project: Any) -> None:
+    write_host_file(project, test=server_entry())
+    mark(project, "test", "echo", "fails")
+
+    async def talk(client: Any) -> None:
+        assert (await client.list_resources()).resources == []
+        echoed = await client.call_tool("test__echo", {"text": "hi"})
+        await client.call_tool("test__fails", {"text": "hi"})
+        (own,) = (await client.list_resources()).resources
+        assert own.uri == f"cogcli://episodes/{echoed.meta['cogcli/episode_id']}"
+        read = json.loads((await client.read_resource(own.uri)).contents[0].text)
+        assert read["calls"] == [
+            {"step": "c1", "tool": "test__echo", "status": "done"},
+            {"step": "c2", "tool": "test__fails", "status": "failed", "code": "call.rejected"},
+        ]
+        with pytest.raises(Exception, match="only the present episode"):
+            await client.read_resource(f"{own.uri[:-1]}_")
+
+    talk_to_gateway(project, talk)
+    types = [event["event_type"] for event in events_of(project.episode)]
+    assert types.count("call.requested") == 2
 
 
 def test_the_progress_of_a_server_reaches_the_client(project: Any) -> None:

@@ -1,7 +1,8 @@
-"""Questions that a server asks inside an open call: `elicitation/create` (docs/reference/mcp.md#asked).
+"""Questions that a server asks in the middle of a call (docs/reference/mcp.md#asked): by `elicitation/create` inside
+the open call, or by an `InputRequiredResult`, after which the call is sent again with the answers.
 
 1. A question is passed on only if the caller of the run takes questions. Else no server is told that it could ask.
-2. It belongs to the only call that is open. If several are, no one knows whose it is, and it is declined.
+2. One by `elicitation/create` belongs to the only call that is open. If several are, it is declined.
 3. A form is passed on. A request to open an address is declined.
 4. An answer that does not fit the form counts as none.
 """
@@ -15,13 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.base.calls import NO_ANSWER, QuestionAnswer, ServerQuestion, TakeQuestion
 from cogcli.base.schema import validator
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.mcp.traffic import McpTraffic
+from cogcli.protocols.mcp.tool_result import InputDemand
+from cogcli.protocols.mcp.traffic import McpExchange, McpTraffic
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
 
-_FORM: Final = "form"
+_MOST_AT_ONCE: Final = 10
+"""The most questions of one result."""
 _LONGEST: Final = 4000
 """The most characters of a question: a person has to read it whole."""
 ANSWER_SECONDS: Final = 110.0
@@ -46,16 +50,47 @@ class QuestionRelay:
         """Return the answer to a question. The SDK calls this."""
         from mcp_types import ElicitResult
 
+        exchange = self._traffic.only_open
+        if exchange is None:
+            self._traffic.note("the server asked a question that belongs to no one call: declined")
+            return ElicitResult(action="decline")
+        return await self._find_answer(exchange, params)
+
+    async def answer_all(
+        self, exchange: McpExchange, result: Json
+    ) -> dict[str, ElicitResult] | None:
+        """Return the answers to the questions of an unfinished result, by their names. None if it is finished, or if it
+        asks for anything else or for too much.
+        """
+        from mcp_types import ElicitRequest, InputRequiredResult
+
+        if not read_record(InputDemand, result).is_unfinished:
+            return None
+        demand = InputRequiredResult.model_validate(result)
+        asked = demand.input_requests or {}
+        if len(asked) > _MOST_AT_ONCE:
+            return None
+        answers = {}
+        for name, request in asked.items():
+            if not isinstance(request, ElicitRequest):
+                return None
+            answers[name] = await self._find_answer(exchange, request.params)
+        return answers
+
+    async def _find_answer(
+        self, exchange: McpExchange, params: ElicitRequestParams
+    ) -> ElicitResult:
+        """Return a person's answer to one question."""
+        from mcp_types import ElicitRequestFormParams, ElicitResult
+
+        if not isinstance(params, ElicitRequestFormParams):
+            self._traffic.note("the server asked to open an address: declined")
+            return ElicitResult(action="decline")
         asked = self._mask(params.model_dump(by_alias=True, mode="json"))
-        answer = await self._find_answer(asked)
+        answer = await self._ask(exchange, asked["message"], asked["requestedSchema"])
         return ElicitResult(action=answer.action, content=answer.content)
 
-    async def _find_answer(self, asked: Json) -> QuestionAnswer:
-        exchange = self._traffic.only_open
-        if exchange is None or asked.get("mode", _FORM) != _FORM:
-            self._traffic.note("the server asked a question that belongs to no one call: declined")
-            return QuestionAnswer("decline")
-        message, schema = str(asked["message"]), asked["requestedSchema"]
+    async def _ask(self, exchange: McpExchange, message: str, schema: Json) -> QuestionAnswer:
         answer = NO_ANSWER
         if len(message) <= _LONGEST:
             question = ServerQuestion(exchange.step_id, self._service_id, message, schema)

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 
 MAX_CONNECTIONS: Final = 2
+MAX_ROUNDS: Final = 5
+"""The most times that a call is sent because its server asks questions."""
 LIST_SECONDS: Final = 10.0
 """Seconds that a server may take to list its resources and prompts."""
 REASON_SECONDS: Final = 0.5
@@ -101,7 +103,8 @@ class McpLink:
 
     def __init__(self, transport: McpTransport, questions: QuestionRelay | None) -> None:
         self.transport = transport
-        self._questions = questions
+        self.questions = questions
+        """What passes on the questions of the server; None if no one takes them."""
         self.service_id = ""
         """The service that it serves, from its first call on."""
         self.ready = asyncio.Event()
@@ -167,7 +170,7 @@ class McpLink:
                     mode="auto",
                     client_info=about,
                     cache=None,
-                    elicitation_callback=self._questions,
+                    elicitation_callback=self.questions,
                 ) as client:
                     self.tools = await list_tools(client.session)
                     self.session = client.session
@@ -255,14 +258,10 @@ class Session:
 
         if link.session is None:
             raise TransportError("call.transport", "the connection was closed", left=False)
-        request = request_of(operation, params)
         in_progress.set(exchange)
         try:
             with anyio.move_on_after(deadline - time.monotonic()):
-                result: Json = await link.session.send_request(
-                    request, _plain_json(), progress_callback=on_progress
-                )
-                return result
+                return await _exchange(link, link.session, operation, params, exchange, on_progress)
         except MCPError as error:
             if error.code == CLOSED and link.transport.closed_by is None:
                 # The reason is known once the connection has been closed.
@@ -305,6 +304,32 @@ class Session:
             link.stop(gently=gently)
         await asyncio.gather(*(link.task for link in self._links), return_exceptions=True)
         return [text for link in self._links for text in link.transport.leftovers]
+
+
+async def _exchange(
+    link: McpLink,
+    session: ClientSession,
+    operation: str,
+    params: Json,
+    exchange: McpExchange,
+    on_progress: OnProgress | None,
+) -> Json:
+    """Return the result of a request. It is sent again with the answers to the questions of an unfinished result, as
+    long as someone answers them."""
+    result: Json = {}
+    for _ in range(MAX_ROUNDS):
+        request = request_of(operation, params)
+        result = await session.send_request(request, _plain_json(), progress_callback=on_progress)
+        answers = await link.questions.answer_all(exchange, result) if link.questions else None
+        if answers is None:
+            break
+        link.transport.traffic.end(exchange)
+        given = {
+            name: answer.model_dump(by_alias=True, exclude_none=True)
+            for name, answer in answers.items()
+        }
+        params = {**params, "inputResponses": given, "requestState": result.get("requestState")}
+    return result
 
 
 @cache

@@ -300,7 +300,8 @@ class GuardedRead(Stream):
         items; if not, set the fault of its exchange."""
         self._add_defaults(message.result)
         for method in read_record(InputDemand, message.result).methods:
-            self._traffic.note(refusal_of(method))
+            if method not in self._traffic.answered:
+                self._traffic.note(refusal_of(method))
         exchange = self._traffic.of(message.id)
         count = count_items(message.result)
         if exchange is None or count <= MAX_ITEMS:
