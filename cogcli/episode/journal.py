@@ -29,7 +29,7 @@ from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource
 from cogcli.declarations.checksum import add_sum
 from cogcli.declarations.envelope import Draft, Event, mask_payload, to_json
-from cogcli.declarations.event_line import EventLine, PlacedLine, line_of
+from cogcli.declarations.event_line import EventLine
 from cogcli.declarations.options import DURABILITIES
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -94,6 +94,15 @@ class _LogChanged(OSError):
     """Raised if the log on disk differs from the written lines."""
 
 
+def _encode_small(members: Json) -> bytes | None:
+    """Return the JSON of a line as it is in the log. Return None if it is large or no JSON, or may name a blob."""
+    try:
+        text = orjson.dumps(members)
+    except TypeError:
+        return None
+    return None if len(text) > SMALL or may_refer(text) else text
+
+
 class End(NamedTuple):
     """The end of a log, with the data that the next event needs."""
 
@@ -155,8 +164,8 @@ class Journal:
         """Whether no event may follow: a sync failed, or a part of a line could not be cut off."""
         self._placed = False
         self._announces_each = False
-        self._unused_reading = ""
-        """A reading of the clock for an event that `append_line` left to `append`."""
+        self._unused = "", ""
+        """The time and the id of an event that `append_line` left to `append`. Empty if they were not read."""
         with contextlib.ExitStack() as opened:
             if resumed is None:
                 fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
@@ -248,15 +257,14 @@ class Journal:
         self._prior, self._head = self._head, head
 
     def line_of(self, draft: Draft) -> EventLine | None:
-        """Encode the draft once as a line that later events share except for its holes, for `append_line`.
+        """Return the line that later events share except for some members, for `append_line`.
 
         Return None if one of its constants has to be masked or looks like a blob reference.
         """
         if mask_payload(draft.payload, self._redactor) is not draft.payload:
             return None
-        event = self._envelope(draft, draft.payload, 0, "", "", None)
-        line = line_of(event)
-        return None if may_refer(line.format) else line
+        line = EventLine(self._envelope(draft, draft.payload, 0, "", "", None))
+        return None if may_refer(orjson.dumps(line.members)) else line
 
     @property
     def secrets_version(self) -> object:
@@ -266,37 +274,34 @@ class Journal:
         return self._redactor.version
 
     def append_line(
-        self, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...], names: tuple[str, ...]
-    ) -> PlacedLine | None:  # fmt: skip
-        """Append an event of a step, given its line and the JSON of the members that the line has holes for.
+        self, line: EventLine, values: tuple[object, ...], names: tuple[str, ...]
+    ) -> str | None:
+        """Append an event of a step, given its line with all members that differ, and return its id.
 
         `values` are those that may contain a secret. `names` are ids, references and targets of the skill, which are
-        never JSON. Return None and append nothing if the event needs `append`: a value has to be masked or may be a
-        blob, an earlier write failed, every event is synced, or the clock went back. Raise UnusableEnvironment
-        `env.disk`.
+        never JSON. Return None and append nothing if the event needs `append`: a value has to be masked, may be a
+        blob, is large or no JSON, an earlier write failed, every event is synced, or the clock went back. Raise
+        UnusableEnvironment `env.disk`.
         """
         if self._failed is not None or self._each or self._rules != LATEST:
-            return None
-        filled = b"".join(members)
-        if line.size + len(filled) > SMALL or may_refer(filled):
             return None
         if not self._redactor.is_clean(values, names):
             return None
         timestamp = self._clock.now()
         if timestamp < self._timestamp:
-            self._unused_reading = timestamp
+            self._unused = timestamp, ""
             return None
         identifier = f"ev_{self._ids.ulid()}"
-        text = line.format % (
-            self._sequence,
-            identifier.encode(),
-            timestamp.encode(),
-            *members,
-            self._head.encode(),
-        )
+        members = line.members
+        members["seq"], members["id"], members["timestamp"] = self._sequence, identifier, timestamp
+        members["prev"] = self._head
+        text = _encode_small(members)
+        if text is None:
+            self._unused = timestamp, identifier
+            return None
         is_announced = self._announces_each or self._is_vouched_phase(line.phase)
         self._commit(add_sum(text), timestamp, is_announced=is_announced)
-        return identifier, timestamp, text
+        return identifier
 
     def _is_last(self, draft: Draft) -> bool:
         """Return whether an event ends or pauses the root run. Space for it is reserved on a full disk."""
@@ -330,11 +335,11 @@ class Journal:
         return draft.step_id is not None and StepPath(draft.step_id).in_call
 
     def _placed_event(self, draft: Draft, payload: Json) -> Event:
-        timestamp, clamped = self._unused_reading or self._clock.now(), None
-        self._unused_reading = ""
+        (timestamp, identifier), self._unused = self._unused, ("", "")
+        timestamp, clamped = timestamp or self._clock.now(), None
         if timestamp < self._timestamp:
             timestamp, clamped = self._timestamp, "clamped"
-        identifier = f"ev_{self._ids.ulid()}"
+        identifier = identifier or f"ev_{self._ids.ulid()}"
         return self._envelope(draft, payload, self._sequence, identifier, timestamp, clamped)
 
     def _envelope(

@@ -7,15 +7,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import orjson
-
 from cogcli.base.calls import STEP_SECONDS, PageNotice, ServiceNotice
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.envelope import Draft, Event, draft_of, from_json
+from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import CallPage, ServiceStarted, ServiceStopped, row_of
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
@@ -40,7 +38,7 @@ from cogcli.state.inputs import Scope
 from cogcli.state.reducer import ReusedResult, apply
 
 if TYPE_CHECKING:
-    from cogcli.declarations.event_line import EventLine, PlacedLine
+    from cogcli.declarations.event_line import EventLine
     from cogcli.run.engine.plain_call import PlainCall
     from cogcli.run.engine.plan import PlainKey, PlannedStep
     from cogcli.run.engine.write_order import WriteOrder
@@ -257,18 +255,19 @@ class Engine:
         return self._plans[skill_id]
 
     def append_line(
-        self, lines: LineSink, run_id: str, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...],
-        names: tuple[str, ...] = (),
-    ) -> PlacedLine | None:  # fmt: skip
-        """Append an event of a plain step as `append` does. Return None if the event must take the general path."""
+        self, lines: LineSink, run: Run, line: EventLine, values: tuple[object, ...], names: tuple[str, ...] = ()
+    ) -> str | None:  # fmt: skip
+        """Append an event of a plain step of `run` as `append` does, and return its id. Return None if the event must
+        take the general path.
+        """
         if self._service_changes:
-            self.append_service_changes(run_id)
-        placed = lines.append_line(line, members, values, names)
-        if placed is not None:
-            _, self.now, text = placed
+            self.append_service_changes(run.state.run_id)
+        identifier = lines.append_line(line, values, names)
+        if identifier is not None:
+            self.now = run.state.updated_at = line.members["timestamp"]
             if self.listener is not None and line.event_type not in self._ignored:
-                self.listener(from_json(orjson.loads(text)))
-        return placed
+                self.listener(line.to_event())
+        return identifier
 
     def find_call_speed(self, capability_id: str) -> CallSpeed:
         """Return the speed record of a capability's calls."""

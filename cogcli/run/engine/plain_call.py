@@ -8,6 +8,7 @@ from cogcli.base.calls import BindingChain, Member
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.event_line import EventLine
+from cogcli.declarations.value_types import Json
 from cogcli.run.engine.plan import StepTarget
 from cogcli.run.engine.ports import LineSink
 from cogcli.run.engine.tasks import CallSpeed
@@ -34,7 +35,7 @@ class PlainCall(NamedTuple):
     end: EventLine
     decided: EventLine | None
     """The decision of the policy. None without a policy."""
-    attempts_json: bytes
+    attempts: list[Json]
     """The `attempts` of a step whose answer has no members about its attempt."""
     usage: dict[str, int]
     """What a call counts whose service reports no usage."""

@@ -4,7 +4,7 @@
 1. The first call of a capability in a run takes the general path (`run.engine.invocation`). Later ones take this path
    if nothing but the call can happen: `PlannedStep.plain_key` or `part_key`, a policy that allows the call at once or
    none, and no log that the run still follows (`Engine.leave_log`).
-2. Their two events share constants, which are encoded once, from events of the general path.
+2. Their two events share constants, which are built once, as events of the general path.
 3. An invocation that proves unusual before an event of it is recorded restarts on the general path. After the decision
    of a policy, an event that the journal refuses is appended as on the general path.
 4. An invocation whose call fails continues on the general path, which tries again or ends it.
@@ -20,7 +20,7 @@ import orjson
 from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
 from cogcli.base.errors import InternalError, RuntimeErrorBase
 from cogcli.declarations.envelope import Draft, draft_of
-from cogcli.declarations.event_line import EventLine, hole
+from cogcli.declarations.event_line import EventLine
 from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.value_types import Json
 from cogcli.policy.verdict import Verdict
@@ -46,21 +46,9 @@ from cogcli.run.engine.step_times import ClockReading, StepTimes, milliseconds_s
 from cogcli.specs.fields import are_plain, find_plain_types, fit_values
 from cogcli.state.inputs import Scope
 
-_INTENT_MEMBERS: Final = (
-    "step_id",
-    "step_id",
-    "idempotency_key",
-    "decision",
-    "input",
-    "reads",
-    "round",
-)
-_END_MEMBERS: Final = (
-    "step_id", "caused_by",
-    "step_id", "action_id", "input_excerpt", "attempts", "output", "writes", "reads", "latency_ms",
-    "started_at", "completed_at", "duration_ms",
-)  # fmt: skip
-"""The members that differ from call to call, in their order in the line: of the envelope, the payload, the metrics."""
+_INTENT: Final = ("step_id", "idempotency_key", "input", "reads")
+_END: Final = ("step_id", "action_id", "input_excerpt", "attempts", "output", "reads", "latency_ms")
+"""The members of the payloads that differ from call to call."""
 
 
 def find_plain_call(run: Run, planned: PlannedStep, key: PlainKey | None) -> PlainCall | None:
@@ -100,28 +88,24 @@ def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) 
         return None
     member = chain.members[0]
     record = StepRecord(
-        run, hole("step_id"), target.uses, target.capability, planned.kind, ClockReading("", 0.0)
+        run, "step", target.uses, target.capability, planned.kind, ClockReading("", 0.0)
     )
     record.input, record.chain, record.member = {}, chain, member
     record.round = 0 if key.part == "round" else None
     intent = record.intent_draft(**intent_members(record, target.capability, member))
-    record.note_begun(hole("caused_by"))
+    record.note_begun("ev_")
     record.attempts.append(attempt_from_answer(member, Answer({})))
     record.count_call(None)
-    times = StepTimes("", "", 0)
-    end = record.closing_draft("done", output={}, times=times)
-    end = end._replace(metrics={name: hole(name) for name in times._fields})
-    constant = set[str]()
-    if run.engine.policy is None:
-        constant.add("decision")
-    if key.part:
-        constant.add("writes")
-    if key.part != "round":
-        constant.add("round")
-    intent_line = _line_with_holes(lines, intent, _INTENT_MEMBERS, constant)
-    end_line = _line_with_holes(lines, end, _END_MEMBERS, constant)
-    decided_line = _decision_line(run, lines)
+    end = record.closing_draft("done", output={}, times=StepTimes("", "", 0))
     is_decided = run.engine.policy is not None
+    intent_differs = (
+        *_INTENT,
+        *(("decision",) if is_decided else ()),
+        *(("round",) if key.part == "round" else ()),
+    )
+    intent_line = _line_of(lines, intent, intent_differs)
+    end_line = _line_of(lines, end, _END if key.part else (*_END, "writes"))
+    decided_line = _decision_line(run, lines)
     if intent_line is None or end_line is None or (is_decided and decided_line is None):
         return None
     return PlainCall(
@@ -137,7 +121,7 @@ def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) 
         intent=intent_line,
         end=end_line,
         decided=decided_line,
-        attempts_json=_attempts_json(member, Answer({})),
+        attempts=_attempts_of(member, Answer({})),
         usage=record.usage,
         tool=record.tool,
         input_types=find_plain_types(target.inputs),
@@ -146,32 +130,24 @@ def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) 
     )
 
 
-def _line_with_holes(
-    lines: LineSink, draft: Draft, members: tuple[str, ...], constant: set[str]
-) -> EventLine | None:
-    """Return the line of a draft with holes for these members, except for the constant ones. Raise InternalError if
-    their order differs.
-    """
-    expected = tuple(name for name in members if name not in constant)
-    payload = {
-        name: hole(name) if name in expected else value for name, value in draft.payload.items()
-    }
-    line = lines.line_of(draft._replace(payload=payload))
-    if line is not None and line.members != expected:
-        raise InternalError("internal", f"{draft.event_type} has other members: {line.members}")
-    return line
+def _line_of(lines: LineSink, draft: Draft, differing: tuple[str, ...]) -> EventLine | None:
+    """Return the line of a draft whose payload has these members. Raise InternalError if it lacks one."""
+    if missing := [name for name in differing if name not in draft.payload]:
+        raise InternalError("internal", f"{draft.event_type} lacks {', '.join(missing)}")
+    return lines.line_of(draft)
 
 
 def _decision_line(run: Run, lines: LineSink) -> EventLine | None:
     """Return the line of a policy's decision, whose payload differs as a whole. None without a policy."""
     if run.engine.policy is None:
         return None
-    draft = draft_of(PolicyDecided(decision="allow"), run.state.run_id, step_id=hole("step_id"))
-    return lines.line_of(draft._replace(payload=hole("payload")))  # type: ignore[arg-type]
+    return lines.line_of(
+        draft_of(PolicyDecided(decision="allow"), run.state.run_id, step_id="step")
+    )
 
 
-def _attempts_json(member: Member, answer: Answer) -> bytes:
-    return orjson.dumps([attempt_from_answer(member, answer).json])
+def _attempts_of(member: Member, answer: Answer) -> list[Json]:
+    return [attempt_from_answer(member, answer).json]
 
 
 class PlainInvocation:
@@ -185,10 +161,8 @@ class PlainInvocation:
         "_intent",
         "_intent_refused",
         "_path",
-        "_path_json",
         "_planned",
         "_reads",
-        "_reads_json",
         "_run",
         "_scope",
         "_started_at",
@@ -206,10 +180,8 @@ class PlainInvocation:
         self._scope = scope
         self._idempotency_key = f"{run.state.run_id}:{path}"
         self._reads: dict[str, None] = {}
-        self._path_json: bytes
         self._input: Json
         self._input_json: bytes
-        self._reads_json: bytes
         self._intent = ""
         self._intent_refused = False
         self._attempt: Attempt
@@ -222,7 +194,7 @@ class PlainInvocation:
         """The time when it started."""
         return ClockReading(self._started_at, self._started_seconds)
 
-    def _begin_call(self, names: tuple[str, ...], number: tuple[bytes, ...] = ()) -> bool:
+    def _begin_call(self, names: tuple[str, ...], number: int | None = None) -> bool:
         """Append the intent. Return False, without an event, if the call must take the general path.
 
         `names` are names of the skill that the two events contain beside those of the input. `number` is that of a
@@ -240,15 +212,15 @@ class PlainInvocation:
             if violations:
                 return False
         self._input = values
-        self._input_json = orjson.dumps(self._input)
-        self._path_json = orjson.dumps(self._path)
-        self._reads_json = orjson.dumps([*self._reads])
+        self._input_json = orjson.dumps(values)
         names = (self._path, *self._reads, *names)
+        if number is not None:
+            call.intent.payload["round"] = number
         if run.engine.policy is None:
-            return self._append_intent((), number, (self._input,), names)
-        return self._begin_if_permitted(number, names)
+            return self._append_intent((values,), names)
+        return self._begin_if_permitted(names)
 
-    def _begin_if_permitted(self, number: tuple[bytes, ...], names: tuple[str, ...]) -> bool:
+    def _begin_if_permitted(self, names: tuple[str, ...]) -> bool:
         """Append the decision of the policy and the intent. Return False, without an event, if the call must take the
         general path.
         """
@@ -260,8 +232,8 @@ class PlainInvocation:
         if verdict is None:
             return False
         decision = decision_member(self._record_decision(verdict))
-        member = (orjson.dumps(decision),)
-        if not self._append_intent(member, number, (self._input, decision), names):
+        self.call.intent.payload["decision"] = decision
+        if not self._append_intent((self._input, decision), names):
             record = self.record()
             record.decision = decision
             record.begin(**intent_members(record, capability, self.call.member))
@@ -276,45 +248,32 @@ class PlainInvocation:
         if policy is None or line is None or not is_recorded(policy, verdict):
             return None
         capability, values = call.capability, self._input
-        payload = decision_payload(run, self._path, capability, values, verdict).json
-        members = (self._path_json, orjson.dumps(payload))
-        placed = run.engine.append_line(
-            call.lines, run.state.run_id, line, members, (payload,), (self._path,)
-        )
-        if placed is None:
+        line.payload = decision_payload(run, self._path, capability, values, verdict).json
+        line.members.update(step_id=self._path, payload=line.payload)
+        event = run.engine.append_line(call.lines, run, line, (line.payload,), (self._path,))
+        if event is None:
             return record_verdict(run, self._path, capability, values, verdict)
-        event, run.state.updated_at, _ = placed
         return recorded_decision(run, verdict, event)
 
-    def _append_intent(
-        self, decision: tuple[bytes, ...], number: tuple[bytes, ...], values: tuple[object, ...],
-        names: tuple[str, ...],
-    ) -> bool:  # fmt: skip
+    def _append_intent(self, values: tuple[object, ...], names: tuple[str, ...]) -> bool:
         """Append the intent as a line, and return whether the journal accepted it."""
-        run, call = self._run, self.call
-        members = (
-            self._path_json,
-            self._path_json,
-            orjson.dumps(self._idempotency_key),
-            *decision,
-            self._input_json,
-            self._reads_json,
-            *number,
-        )
-        placed = run.engine.append_line(
-            call.lines, run.state.run_id, call.intent, members, values, names
-        )
-        if placed is None:
+        call = self.call
+        line, payload = call.intent, call.intent.payload
+        line.members["step_id"] = payload["step_id"] = self._path
+        payload["idempotency_key"] = self._idempotency_key
+        payload["input"] = self._input
+        payload["reads"] = [*self._reads]
+        event = self._run.engine.append_line(call.lines, self._run, line, values, names)
+        if event is None:
             return False
         self._note_begun()
-        self._intent, run.state.updated_at, _ = placed
+        self._intent = event
         return True
 
     def add_reads(self, reads: dict[str, None]) -> None:
         """Add references that the closing event lists after those of the input."""
         if reads:
             self._reads |= reads
-            self._reads_json = orjson.dumps([*self._reads])
 
     def _note_begun(self) -> None:
         """Apply the intent to the state."""
@@ -391,30 +350,21 @@ class PlainInvocation:
         if run.engine.deferred or answer.usage or (answer.record and "files" in answer.record):
             return False  # other events come first, or the closing event has members that the line lacks
         text = excerpt(self._input_json)
-        intent_json = orjson.dumps(self._intent)
-        duration_json = b"%d" % times.duration_ms
-        try:
-            members = (
-                self._path_json,
-                intent_json,
-                self._path_json,
-                orjson.dumps(action_of(self._intent)),
-                orjson.dumps(text),
-                _attempts_json(call.member, answer) if answer.record else call.attempts_json,
-                orjson.dumps(answer.output),
-                *(() if writes is None else (orjson.dumps(writes),)),
-                self._reads_json,
-                duration_json,
-                orjson.dumps(times.started_at),
-                orjson.dumps(times.completed_at),
-                duration_json,
-            )
-        except TypeError:  # not JSON, which the general path reports
-            return False
+        line, payload, metrics = call.end, call.end.payload, call.end.metrics
+        line.members["step_id"] = payload["step_id"] = self._path
+        line.members["caused_by"] = self._intent
+        payload["action_id"] = action_of(self._intent)
+        payload["input_excerpt"] = text
+        payload["attempts"] = _attempts_of(call.member, answer) if answer.record else call.attempts
+        payload["output"] = answer.output
+        if writes is not None:
+            payload["writes"] = writes
+        payload["reads"] = [*self._reads]
+        metrics["started_at"], metrics["completed_at"], metrics["duration_ms"] = times
+        payload["latency_ms"] = times.duration_ms
         # The intent was judged, and a plain step writes only parts of its output. A truncated excerpt may end within
         # a value that was not masked whole.
         judged: tuple[object, ...] = (answer.output,)
         if answer.record or len(text) < len(self._input_json):
             judged = (text, answer.record, answer.output)
-        placed = run.engine.append_line(call.lines, run.state.run_id, call.end, members, judged)
-        return placed is not None
+        return run.engine.append_line(call.lines, run, line, judged) is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import orjson
-
 from cogcli.base.calls import Answer
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.step_path import StepPath
@@ -51,7 +49,7 @@ class PlainPart(PlainInvocation):
 
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the part must take the general path."""
-        return self._begin_call((), (orjson.dumps(self._number),) if self._is_round else ())
+        return self._begin_call((), self._number if self._is_round else None)
 
     def _note_begun(self) -> None:
         if self._is_round:
@@ -86,7 +84,6 @@ class PlainPart(PlainInvocation):
         self.learn(answer)
         times = self.measure()
         if self._append_end(answer, times, None):
-            self._run.state.updated_at = self._run.engine.now
             self._outer.add_call(self._reads, self.call.usage, self.call.tool)
         else:
             record = self.record(answer)

@@ -145,5 +145,4 @@ class PlainStep(PlainInvocation):
             times.duration_ms,
         )
         end_step(state, entry, writes, self.call.usage)
-        state.updated_at = self._run.engine.now
         return _DONE

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from cogcli.declarations.capability_spec import Capability
-    from cogcli.declarations.event_line import EventLine, PlacedLine
+    from cogcli.declarations.event_line import EventLine
     from cogcli.declarations.pack_spec import PackGate
     from cogcli.declarations.run_start import EarlierApproval
     from cogcli.policy.budgets import Budgets
@@ -48,16 +48,16 @@ class LineSink(Protocol):
         ...
 
     def line_of(self, draft: Draft) -> EventLine | None:
-        """Encode the draft once as a line that later events share except for its holes. Return None if the log
-        must not contain one of its constants.
+        """Return the line that later events share except for some members. Return None if the log must not contain
+        one of its constants.
         """
         ...
 
     def append_line(
-        self, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...], names: tuple[str, ...]
-    ) -> PlacedLine | None:  # fmt: skip
-        """Append an event, given its line and the JSON that fills the holes. `values` are those that may contain
-        a secret, `names` are ids, references and targets of the skill, which are never JSON.
+        self, line: EventLine, values: tuple[object, ...], names: tuple[str, ...]
+    ) -> str | None:
+        """Append an event, given its line with all members that differ, and return its id. `values` are those that
+        may contain a secret, `names` are ids, references and targets of the skill, which are never JSON.
 
         Return None and append nothing if the event needs `EventSink.append`.
         """

@@ -17,7 +17,7 @@ from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.event_line import EventLine, PlacedLine
+from cogcli.declarations.event_line import EventLine
 from cogcli.declarations.pack_spec import Pack
 from cogcli.episode.journal import Journal
 from cogcli.episode.layout import CHECKPOINT
@@ -49,7 +49,7 @@ class Lines:
     def line_of(self, draft: Any) -> EventLine | None:
         return self._journal.line_of(draft)
 
-    def append_line(self, *given: Any) -> PlacedLine | None:
+    def append_line(self, *given: Any) -> str | None:
         placed = self._journal.append_line(*given)
         self.written += placed is not None
         return placed
