@@ -13,6 +13,8 @@ from cogcli.base.named_tuple import NamedTuple
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
+_MOST: Final = (1 << 20) - 1
+"""The most that four digits in base 32 count up to."""
 
 
 class Clock(Protocol):
@@ -52,33 +54,41 @@ _SECOND: Final = 1_000_000
 """In microseconds."""
 
 
-class _Digits(dict[int, str]):
-    """Numbers below 1000 as three digits. Each is formatted when it is first needed."""
+class _TimestampEnds(dict[int, str]):
+    """The ends of timestamps: numbers below 1000 as three digits and `Z`. Each is formatted when it is first needed."""
 
     def __missing__(self, number: int) -> str:
-        digits = self[number] = f"{number:03d}"
-        return digits
+        end = self[number] = f"{number:03d}Z"
+        return end
 
 
-_digits: Final = _Digits()
+_ends: Final = _TimestampEnds()
 
 
 class SystemClock:
-    """The clock of the machine. The text of the current second is formatted once."""
+    """The clock of the machine. The text of the current millisecond is formatted once."""
 
     def __init__(self) -> None:
-        self._text = ""
-        self._second = 1 << 63
-        """When the current second began. At first a time that no clock reaches."""
+        self._millisecond = 1 << 63, ""
+        """When the current millisecond began, and its text. At first a time that no clock reaches. Threads replace
+        both together."""
+        self._second = -1, ""
 
     def now(self) -> str:
         now = time.time_ns() // 1000
-        microseconds = now - self._second
-        if not 0 <= microseconds < _SECOND:
-            seconds, microseconds = divmod(now, _SECOND)
-            self._text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds))
-            self._second = seconds * _SECOND
-        return f"{self._text}{_digits[microseconds // 1000]}{_digits[microseconds % 1000]}Z"
+        begin, text = self._millisecond
+        passed = now - begin
+        if 0 <= passed < 1000:
+            return text + _ends[passed]
+        seconds, microseconds = divmod(now, _SECOND)
+        known, text = self._second
+        if seconds != known:
+            text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds))
+            self._second = seconds, text
+        milliseconds, passed = divmod(microseconds, 1000)
+        text = f"{text}{milliseconds:03d}"
+        self._millisecond = now - passed, text
+        return text + _ends[passed]
 
     monotonic = staticmethod(time.monotonic)
 
@@ -108,25 +118,30 @@ class SystemIds:
 
     def __init__(self) -> None:
         self._millisecond = -1
-        self._entropy = 0
+        self._high = 0
+        self._low = _MOST
+        """The entropy of the last id: 60 bits and the last 20."""
         self._start = ""
         """The first 22 characters of the last id. Within a millisecond only the last four change."""
 
     def ulid(self) -> str:
         now = time.time_ns() // 1_000_000
+        if now > self._millisecond or self._low == _MOST:
+            return self._begin(now)
+        low = self._low = self._low + 1
+        return f"{self._start}{_PAIRS[low >> 10]}{_PAIRS[low & 1023]}"
+
+    def _begin(self, now: int) -> str:
+        """Return the first id of a millisecond, or the next one when its last 20 bits are used up."""
         if now > self._millisecond:
             self._millisecond = now
             # The top bit stays free, so counting up within a millisecond cannot overflow.
-            self._entropy = int.from_bytes(os.urandom(10), "big") >> 1
-            low = 0
+            self._high, self._low = divmod(int.from_bytes(os.urandom(10), "big") >> 1, 1 << 20)
         else:
-            self._entropy += 1
-            low = self._entropy & 0xFFFFF
-        if not low:
-            identifier = encode_ulid(self._millisecond, self._entropy)
-            self._start = identifier[:-4]
-            return identifier
-        return f"{self._start}{_PAIRS[low >> 10]}{_PAIRS[low & 1023]}"
+            self._high, self._low = self._high + 1, 0
+        identifier = encode_ulid(self._millisecond, self._high << 20 | self._low)
+        self._start = identifier[:-4]
+        return identifier
 
     def run_id(self) -> str:
         return f"run_{os.urandom(8).hex()}"

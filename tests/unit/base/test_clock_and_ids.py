@@ -16,7 +16,8 @@ FUTURE = 1 << 45
 def test_ids_within_a_millisecond_count_up_across_every_digit(entropy: int) -> None:
     ids = SystemIds()
     ids.ulid()
-    ids._millisecond, ids._entropy = FUTURE, entropy - 1
+    ids._millisecond = FUTURE
+    ids._high, ids._low = divmod(entropy - 1, 1 << 20)
     ids._start = encode_ulid(FUTURE, max(entropy - 1, 0))[:-4]
     made = [ids.ulid() for _ in range(5)]
     assert made == [encode_ulid(FUTURE, entropy + number) for number in range(5)]
