@@ -7,7 +7,11 @@ value is made.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+new_tuple: Final = tuple.__new__
+"""The constructor below that of a named tuple: it takes all members as one tuple, in a third of the time. For what each
+step makes."""
 
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple

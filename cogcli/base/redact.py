@@ -61,6 +61,8 @@ _CACHED_KEYS: Final = 10_000
 _CACHED_LENGTH: Final = 80
 _MIN_NUMBER: Final = 10 ** (MIN_LENGTH - 1)
 _OPENING: Final = frozenset("{[")
+_KEYLESS: Final = frozenset((int, float, bool, type(None)))
+"""The types of values in which no key is."""
 _INNER_KEY = lazy_pattern(r'"([^"\\]{1,64})"\s*:\s*')
 _INNER_VALUE = lazy_pattern(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
 
@@ -160,10 +162,10 @@ class Redactor:
                 if value and value[0] in _OPENING and self._text_needs_mask(value, True):
                     return True
             elif kind is dict:
-                if self._plain.issuperset(value):
-                    if self._has_secret_key(value.values()):
-                        return True
-                elif self._key_needs_mask(value, True) or self._has_secret_key(value.values()):
+                if not self._plain.issuperset(value) and self._key_needs_mask(value, True):
+                    return True
+                members = value.values()
+                if not _KEYLESS.issuperset(map(type, members)) and self._has_secret_key(members):
                     return True
             elif (kind is list or kind is tuple) and value and self._has_secret_key(value):
                 return True

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, NotRequired, TypedDict, Unpack
 
@@ -92,15 +93,6 @@ def unmake(folder: Folder) -> None:
 
 class _LogChanged(OSError):
     """Raised if the log on disk differs from the written lines."""
-
-
-def _encode_small(members: Json) -> bytes | None:
-    """Return the JSON of a line as it is in the log. Return None if it is large or no JSON, or may name a blob."""
-    try:
-        text = orjson.dumps(members)
-    except TypeError:
-        return None
-    return None if len(text) > SMALL or may_refer(text) else text
 
 
 class End(NamedTuple):
@@ -243,7 +235,7 @@ class Journal:
     def _commit(
         self, line: bytes, timestamp: str, *, is_announced: bool, last: bool = False
     ) -> None:
-        head = digest(line)
+        head = f"sha256:{sha256(line).hexdigest()}"
         line += b"\n"
         if is_announced:
             self._checkpoints.announce(self._sequence, self._head, head)
@@ -295,8 +287,11 @@ class Journal:
         members = line.members
         members["seq"], members["id"], members["timestamp"] = self._sequence, identifier, timestamp
         members["prev"] = self._head
-        text = _encode_small(members)
-        if text is None:
+        try:
+            text = orjson.dumps(members)
+        except TypeError:
+            text = b""
+        if not 0 < len(text) <= SMALL or may_refer(text):
             self._unused = timestamp, identifier
             return None
         is_announced = self._announces_each or self._is_vouched_phase(line.phase)

@@ -8,7 +8,7 @@ from typing import Final
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
 from cogcli.base.jsonvalue import SCALARS, copy_writable, is_list_of, kind_of, preview
 from cogcli.base.merge import STRATEGIES, replaces_present, require_mergeable
-from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.named_tuple import NamedTuple, new_tuple
 from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, overlap, parse, parse_target
 from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState
@@ -77,7 +77,7 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
         if rule.listed:
             items = value if isinstance(value, list) else [value]
             value = [item if isinstance(item, dict) else {"value": item} for item in items]
-        writes.append(Write(rule.target, rule.strategy, value))
+        writes.append(new_tuple(Write, (rule.target, rule.strategy, value)))
         can_apply = can_apply and rule.always_applies
     if not can_apply:
         require_applicable(state, writes)

@@ -200,17 +200,24 @@ def end_step(
     usage: dict[str, int] | None,
 ) -> None:
     """End a step of this run: apply its writes and record its result. The state takes ownership of the values."""
-    for write in writes:
-        write_value(state, write.target, write.strategy, write.value)
-    state.running.pop(entry.step_id, None)
-    state.trace.steps.append(entry)
-    state.step_results[entry.step_id] = entry
-    totals = state.trace.metrics
+    for target, strategy, value in writes:
+        write_value(state, target, strategy, value)
+    step_id, trace = entry.step_id, state.trace
+    state.running.pop(step_id, None)
+    trace.steps.append(entry)
+    state.step_results[step_id] = entry
+    totals = trace.metrics
     if entry.status in _COUNTED:
         totals.step_count += 1
         totals.elapsed_ms += entry.latency_ms or 0
     if usage:
         _add_usage(state, usage)
+
+
+def end_tool_step(state: ExecutionState, entry: TraceStep, writes: Iterable[Write]) -> None:
+    """End a step of this run like `end_step`, whose only call was one of a tool without usage of tokens."""
+    end_step(state, entry, writes, None)
+    state.trace.metrics.tool_calls += 1
 
 
 def _add_model_usage(state: ExecutionState, event: Event) -> None:

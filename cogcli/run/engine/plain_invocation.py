@@ -19,6 +19,7 @@ import orjson
 
 from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
 from cogcli.base.errors import InternalError, RuntimeErrorBase
+from cogcli.base.named_tuple import new_tuple
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.event_line import EventLine
 from cogcli.declarations.governance_events import PolicyDecided
@@ -283,19 +284,23 @@ class PlainInvocation:
         """Return the call which the recorded intent announces."""
         run, call = self._run, self.call
         number, deadline = 1, time.monotonic() + call.limit
-        attempt = self._attempt = Attempt(
-            call.capability_id,
-            call.member,
-            orjson.loads(self._input_json),
-            call.effect,
-            self._idempotency_key,
-            run.state.run_id,
-            self._path,
-            number,
-            deadline,
-            Cancellation(NOT_BEGUN),
-            run.state.trace_id,
-            self._intent,
+        state = run.state
+        attempt = self._attempt = new_tuple(
+            Attempt,
+            (
+                call.capability_id,
+                call.member,
+                orjson.loads(self._input_json),
+                call.effect,
+                self._idempotency_key,
+                state.run_id,
+                self._path,
+                number,
+                deadline,
+                Cancellation(NOT_BEGUN),
+                state.trace_id,
+                self._intent,
+            ),
         )
         return LiveCall(run.engine, attempt, call.speed)
 
@@ -338,7 +343,7 @@ class PlainInvocation:
         """Return the times of the invocation, which ends now."""
         clock = self._run.engine.clock
         took = milliseconds_since(self._started_seconds, clock)
-        return StepTimes(self._started_at, clock.now(), took)
+        return new_tuple(StepTimes, (self._started_at, clock.now(), took))
 
     def _append_end(self, answer: Answer, times: StepTimes, writes: list[Json] | None) -> bool:
         """Append the closing event as a line, and return whether the journal accepted it. `writes` are those of a

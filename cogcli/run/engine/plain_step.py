@@ -7,7 +7,7 @@ from typing import Final
 
 from cogcli.base.calls import Answer
 from cogcli.base.errors import RuntimeErrorBase
-from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.named_tuple import NamedTuple, new_tuple
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.outcome import Ending
@@ -20,7 +20,7 @@ from cogcli.run.engine.tasks import Cancelled, Effects, StartedCall, WorkerCall,
 from cogcli.state.execution import TraceStep
 from cogcli.state.expressions import holds
 from cogcli.state.outputs import writes_of
-from cogcli.state.reducer import begin_step, end_step
+from cogcli.state.reducer import begin_step, end_tool_step
 
 _DONE: Final = Ending("done")
 
@@ -134,15 +134,8 @@ class PlainStep(PlainInvocation):
         written = planned.written
         if len(writes) < len(planned.rules):  # an optional output is absent
             written = tuple(dict.fromkeys([write.target.text for write in writes]))
-        entry = TraceStep(
-            self._path,
-            self.call.capability_id,
-            "done",
-            times.started_at,
-            times.completed_at,
-            tuple(self._reads),
-            written,
-            times.duration_ms,
-        )
-        end_step(state, entry, writes, self.call.usage)
+        started_at, ended_at, took = times
+        reads, capability_id = tuple(self._reads), self.call.capability_id
+        members = (self._path, capability_id, "done", started_at, ended_at, reads, written, took)
+        end_tool_step(state, new_tuple(TraceStep, members), writes)
         return _DONE

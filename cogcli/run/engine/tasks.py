@@ -151,15 +151,13 @@ class CallSpeed:
 
     def __init__(self) -> None:
         self._quick_calls = 0
+        self.is_quick = False
+        """Whether the most recent calls all ended at once."""
 
     def note(self, seconds: float) -> None:
         """Record the duration of a call that ended. May be called from any thread."""
         self._quick_calls = self._quick_calls + 1 if seconds < _QUICK_SECONDS else 0
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether the most recent calls all ended at once."""
-        return self._quick_calls >= _QUICK_CALLS
+        self.is_quick = self._quick_calls >= _QUICK_CALLS
 
 
 class Turn(NamedTuple):
