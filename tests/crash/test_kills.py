@@ -52,8 +52,9 @@ def test_the_fast_path_of_plain_steps_is_killed_too(shooting_range: Range, judge
         ("torn", "killed in the middle of a write"),
     ):
         points = shooting_range.points(flow, mode)
-        middle = points if LONG else points[len(points) // 2 :][:8]
-        outcomes = shooting_range.all(middle)
+        # Here are steps, which take the fast path on any machine; items do so only while their calls are quick.
+        tried = points if LONG else points[2 * len(points) // 5 :][:8]
+        outcomes = shooting_range.all(tried)
         judge(kind, outcomes)
         assert any(one.plain for one in outcomes)
 
