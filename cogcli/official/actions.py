@@ -72,7 +72,7 @@ _OF_HEADING = (
 
 
 def extract_actions(text: str) -> dict[str, object]:
-    """The actions, decisions and questions of minutes, each with the line it stands in.
+    """Return the actions, decisions and questions of minutes, each with the line it stands in.
 
     An action has `what`, `who` and `due` as the text states them, null for what it does not state. Found are lines
     under such a heading, with such a label or a check box, list items of who does what by when, and sentences of who
@@ -155,7 +155,7 @@ def _action(text: str, number: int) -> dict[str, object]:
 
 
 def _promised(item: str) -> re.Match[str] | None:
-    """The parts of `Ana writes the notes by Friday`: somebody does something, and a term is set."""
+    """Return the parts of `Ana writes the notes by Friday`: somebody does something, and a term is set."""
     found = _PRESENT.match(item)
     return found if found and _named(found["who"]) and _TERM.search(found["rest"]) else None
 

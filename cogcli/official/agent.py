@@ -53,7 +53,8 @@ def find_options(
     constraints: dict[str, object] | None = None,
     max_options: float = 10,
 ) -> dict[str, object]:
-    """The options that the context, else the goal, lists: list items, `options: a, b`, `either a or b`, `Option 1: a`.
+    """Return the options that the context, else the goal, lists: list items, `options: a, b`, `either a or b`,
+    `Option 1: a`.
 
     Each has `id` (its words before a colon), `text` and place, `source`, and `attributes`: the numbers it gives. The
     constraints are not applied here. Refused: fewer than two are listed (`needs-model`).
@@ -93,7 +94,7 @@ def _listed_options(text: str) -> list[Passage]:
 
 
 def _option_id(text: str) -> str:
-    """The words of an option before a colon, without the number it is listed under."""
+    """Return the words of an option before a colon, without the number it is listed under."""
     return _NUMBERED.sub("", text).partition(":")[0].strip()[:80]
 
 
@@ -127,7 +128,7 @@ def route_input(
     agents: list[object] | None = None,
     routing_strategy: str | None = None,
 ) -> dict[str, object]:
-    """The agent whose name, tags and description answer most of the words, else the skill of the catalog.
+    """Return the agent whose name, tags and description answer most of the words, else the skill of the catalog.
 
     `confidence` is the margin over the next one, both as the share of the words that they answer.
     Refused: neither `input` nor `query` holds words, none of the agents shares one, or two share the same
@@ -181,7 +182,7 @@ def _agent(agent: object, number: int) -> RouteOption:
 
 
 def skill_choices() -> list[RouteOption]:
-    """The skills of the registry of the run. Raises Refused `unsupported` where none is known."""
+    """Return the skills of the registry of the run. Raise Refused `unsupported` where none is known."""
     return [
         RouteOption(
             item.id,
@@ -193,7 +194,7 @@ def skill_choices() -> list[RouteOption]:
 
 
 def rank(text: str, choices: list[RouteOption], least_worth: int = 1) -> list[Ranked]:
-    """The choices that share words worth so much with the text, best first; equal scores by id.
+    """Return the choices that share words worth so much with the text, best first; equal scores by id.
 
     A word of the id is worth three, one of name and tags two, one of the description one. The score is 1 if the id
     answers all words and has no others.
@@ -223,7 +224,7 @@ def _nearness(shared: dict[str, int], words: dict[str, int]) -> float:
 
 
 def _worth(choice: RouteOption) -> dict[str, int]:
-    """What each word of a choice counts: the most that any place of it gives."""
+    """Return what each word of a choice counts: the most that any place of it gives."""
     places = ((choice.words, 1), (choice.names, 2), (choice.id, _ID_WORTH))
     return {word: worth for text, worth in places for word in _words(text)}
 
@@ -233,14 +234,14 @@ def _words(text: str) -> list[str]:
 
 
 def unambiguous(ranked: list[Ranked]) -> Ranked | None:
-    """The best of ranked choices, unless there is none or another is as good."""
+    """Return the best of ranked choices, unless there is none or another is as good."""
     return ranked[0] if ranked and (len(ranked) == 1 or ranked[0].score > ranked[1].score) else None
 
 
 def generate_plan(
     objective: str, context: object = None, max_steps: float = 20
 ) -> dict[str, object]:
-    """A step for each clause of the objective: the skill of the catalog that answers most of its words.
+    """Return a step for each clause of the objective: the skill of the catalog that answers most of its words.
 
     A step has `text` and place of its clause, `uses`, `score`, `alternatives`; clauses that no skill answers, or two
     equally, are `unmatched`. Words of the context decide between equals only. Refused: no clause leads to a skill

@@ -58,7 +58,7 @@ _GRADES = {"medium": "medium", "moderate": "medium", "low": "low", "minor": "low
 def split_problem(
     problem: str, strategy: str, context: str | None = None, max_components: float = 12
 ) -> dict[str, object]:
-    """The parts that the problem's own text has, each a quote with its place.
+    """Return the parts that the problem's own text has, each a quote with its place.
 
     `strategy` is headings, list, questions, sentences, clauses, or auto: the first of these that gives two parts.
     `gaps` quotes what the text, or the context, calls open; `overlaps` are pairs of parts with mostly the same words.
@@ -117,7 +117,7 @@ def _questions(text: str) -> list[Passage]:
 
 
 def clauses(text: str) -> list[Passage]:
-    """The sentences of a text, cut at semicolons, `and`, `then`, `but`."""
+    """Return the sentences of a text, cut at semicolons, `and`, `then`, `but`."""
     found: list[Passage] = []
     for passage in passages(text):
         start = passage.start
@@ -154,7 +154,7 @@ def _overlaps(parts: list[Passage]) -> Iterator[dict[str, object]]:
 def extract_risks(
     target: object, context: str | None = None, risk_scope: str | None = None
 ) -> dict[str, object]:
-    """The sentences of any JSON value that name a risk, an assumption, a failure or what is done against one.
+    """Return the sentences of any JSON value that name a risk, an assumption, a failure or what is done against one.
 
     Each has `text`, its place (`path`, `start`, `end`), the `cue`, and `severity` where the sentence grades it. A
     denied risk is none. A string under a key such as `risks` counts by its key. With `risk_scope` a sentence must
@@ -186,7 +186,7 @@ def extract_risks(
 
 
 def _cues(sentence: str, path: str) -> dict[str, str]:
-    """The list that a sentence belongs to, and the word that says so."""
+    """Return the list that a sentence belongs to, and the word that says so."""
     keys = [
         key
         for key in path.split("/")

@@ -13,7 +13,7 @@ _WAV = 44
 
 
 def check_file(audio: str) -> dict[str, object]:
-    """Whether a file is sound that may be sent: WAV or MP3 by its first bytes, at most 25 MiB."""
+    """Return whether a file is sound that may be sent: WAV or MP3 by its first bytes, at most 25 MiB."""
     try:
         content = read_whole(audio, _BYTES)
     except Refused as error:

@@ -19,7 +19,7 @@ _MAX_DURATION = ("max_duration_ms", "duration_ms")
 def estimate_budget(
     plan: dict[str, object], limits: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """The sum of the steps' costs, and the longest path through their durations.
+    """Return the sum of the steps' costs, and the longest path through their durations.
 
     A step gives `cost`, or `unit_cost` and `quantity` (1), and `duration_ms`; else `prices` and `durations` of plan
     or limits are asked by its `uses`; else the median duration of that `uses` in `history`, the events of own runs.
@@ -79,7 +79,7 @@ def _table(plan: dict[str, object], limits: dict[str, object], name: str) -> dic
 
 
 def _number(entry: dict[str, object], names: tuple[str, ...]) -> float | None:
-    """The first of these that the entry gives. Refused: a negative one, or none that is a number."""
+    """Return the first of these that the entry gives. Refused: a negative one, or none that is a number."""
     for name in names:
         value = entry.get(name)
         if value is not None:

@@ -50,7 +50,7 @@ def _whole(value: float, name: str, least: int) -> int:
 
 
 def _end(text: str, start: int, size: int, shared: int) -> int:
-    """Where a piece ends: in the second half of what it may hold, and behind what it shares."""
+    """Return where a piece ends: in the second half of what it may hold, and behind what it shares."""
     most = start + size
     if most >= len(text):
         return len(text)

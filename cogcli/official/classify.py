@@ -43,11 +43,11 @@ class _Cue(NamedTuple):
 def classify_by_cues(
     text: str, labels: list[Any] | None = None, context: str | None = None
 ) -> dict[str, object]:
-    """The label whose words the text uses most, with its share of all that was found as `confidence`.
+    """Return the label whose words the text uses most, with its share of all that was found as `confidence`.
 
     A label is a text, or an object with `label` (or `name`) and any of `keywords`, `description` and `examples`. Words
     count by their stem, early ones more; `context` counts as a part of the text. Where no label is found a label
-    such as `other` is taken if it is listed. Raises Refused if it is not, and if two are equally likely. Without labels
+    such as `other` is taken if it is listed. Raise Refused if it is not, and if two are equally likely. Without labels
     the kind of document, told by at least two of its usual phrases.
     """
     require_size(text, _MAX_TEXT)

@@ -33,11 +33,11 @@ _CLOSERS = (")", "]", "}", "{")  # lines that end a head or a body without endin
 
 
 def extract_diff(code_a: str, code_b: str) -> dict[str, object]:
-    """The unified difference that makes B of A, which `patch` applies; empty where they are equal.
+    """Return the unified difference that makes B of A, which `patch` applies; empty where they are equal.
 
     Where nothing short of comparing all lines with all others would tell, a stretch is replaced as a whole. `stats`
     counts lines `added` and `removed`, `unchanged` ones and `hunks`, names the functions and classes that the lines
-    are of (`names`: those `changed`, `new`, `gone`) and says it in a `sentence`. Raises Refused for more than 8 MiB.
+    are of (`names`: those `changed`, `new`, `gone`) and says it in a `sentence`. Raise Refused for more than 8 MiB.
     """
     if len(code_a) + len(code_b) > _MAX_TEXT:
         raise Refused("too-large", f"more than {_MAX_TEXT // 1024 // 1024} MiB of text")
@@ -62,8 +62,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
-    """What makes B of A, in order: stretches between lines that both have once, in turn, until they are short enough
-    for `difflib`. What is left without such a line when its time is used up is replaced as a whole."""
+    """Yield what makes B of A, in order: stretches between lines that both have once, in turn, until they are short
+    enough for `difflib`. What is left without such a line when its time is used up is replaced as a whole.
+    """
     time = _TIME
     waiting = [(0, len(a), 0, len(b))]
     while waiting:
@@ -99,7 +100,7 @@ def _cost(a: list[str], b: list[str]) -> tuple[int, int]:
 def _trimmed(
     a: list[str], b: list[str], a_low: int, a_high: int, b_low: int, b_high: int
 ) -> tuple[int, int, int, int]:
-    """The stretch without what both begin and end with."""
+    """Return the stretch without what both begin and end with."""
     while a_low < a_high and b_low < b_high and a[a_low] == b[b_low]:
         a_low, b_low = a_low + 1, b_low + 1
     while a_low < a_high and b_low < b_high and a[a_high - 1] == b[b_high - 1]:
@@ -108,7 +109,7 @@ def _trimmed(
 
 
 def _anchors(a: list[str], b: list[str]) -> list[tuple[int, int]]:
-    """The longest common sequence of lines that both have exactly once."""
+    """Return the longest common sequence of lines that both have exactly once."""
     places_a, places_b = _once(a), _once(b)
     pairs = [(place, places_b[line]) for line, place in places_a.items() if line in places_b]
     ends: list[int] = []
@@ -169,7 +170,7 @@ def _range(low: int, high: int) -> str:
 
 
 def _definitions(lines: list[str], stretches: list[tuple[int, int]]) -> tuple[set[str], set[str]]:
-    """The names of all functions and classes, and of those innermost around the lines of the stretches, told by
+    """Return the names of all functions and classes, and of those innermost around the lines of the stretches, told by
     how far lines are indented."""
     every: set[str] = set()
     touched: set[str] = set()
@@ -196,7 +197,7 @@ def _definitions(lines: list[str], stretches: list[tuple[int, int]]) -> tuple[se
 def _names(
     before: tuple[set[str], set[str]], after: tuple[set[str], set[str]]
 ) -> dict[str, list[str]]:
-    """What changed, is new and is gone, of the names that each text has and that the change touched there."""
+    """Return what changed, is new and is gone, of the names that each text has and that the change touched there."""
     (old, left), (new, came) = before, after
     return {
         "changed": sorted((left | came) & old & new),
@@ -220,9 +221,10 @@ def _listed(names: list[str]) -> str:
 
 
 def format_source(code: str, language: str) -> dict[str, object]:
-    """The code in its usual form: Python by ruff, JSON with two spaces. Formatting what is formatted changes nothing.
+    """Return the code in its usual form: Python by ruff, JSON with two spaces. Formatting what is formatted changes
+    nothing.
 
-    Raises Refused for another language, and for code with a syntax error, with its line.
+    Raise Refused for another language, and for code with a syntax error, with its line.
     """
     name = _language(language)
     if len(code) > _MAX_CODE:
@@ -263,10 +265,10 @@ def _formatted_by_ruff(code: str) -> str:
 
 
 def analyze_source(code: str, language: str) -> dict[str, object]:
-    """What the code is made of: `metrics` counts lines, functions, classes and branches, `warnings` names places to
-    look at, with their line, and `summary` says it in a sentence.
+    """Return what the code is made of: `metrics` counts lines, functions, classes and branches, `warnings` names
+    places to look at, with their line, and `summary` says it in a sentence.
 
-    Python is read by its own parser, other languages by lizard. Raises Refused for a language that neither knows, for
+    Python is read by its own parser, other languages by lizard. Raise Refused for a language that neither knows, for
     a syntax error with its line, and for more than 1 MiB.
     """
     if len(code) > _MAX_CODE:

@@ -42,7 +42,7 @@ class FunctionMetrics(NamedTuple):
 
 
 def measure(code: str, language: str) -> dict[str, object]:
-    """Metrics, warnings and a summary of code. Raises Refused."""
+    """Metrics, warnings and a summary of code. Raise Refused."""
     if language == "python":
         functions, further, warnings = _of_python(code)
     elif language in _SUFFIXES:
@@ -127,7 +127,7 @@ def _python_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionMe
 
 
 def _doubts(node: ast.AST) -> list[dict[str, Any]]:
-    """What is often a mistake, whatever the code is for."""
+    """Return what is often a mistake, whatever the code is for."""
     if isinstance(node, ast.ExceptHandler) and node.type is None:
         return [
             _told(node.lineno, "bare-except", "`except:` also catches what should end the program")

@@ -31,8 +31,9 @@ _KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER")
 def translate(
     text: str, target_language: str, command: str, source_language: str = "auto"
 ) -> dict[str, object]:
-    """What the program prints that reads the text from its standard input; `{target}` and `{source}` in its words are
-    the languages. Raises Refused; OSError or RuntimeError where it fails."""
+    """Return what the program prints that reads the text from its standard input; `{target}` and `{source}` in its
+    words are the languages. Raise Refused; OSError or RuntimeError where it fails.
+    """
     for language in (target_language, source_language):
         if not _LANGUAGE.fullmatch(language):
             raise Refused(
@@ -46,7 +47,7 @@ def translate(
 
 
 def transcribe(audio: str, command: str) -> dict[str, object]:
-    """What the program prints for the sound file, whose path is `{audio}` in its words, or the last of them."""
+    """Return what the program prints for the sound file, whose path is `{audio}` in its words, or the last of them."""
     path = os.path.abspath(opened_as(audio) if (opened_as := OPENED_AS.get()) else audio)
     words = _words(command if "{audio}" in command else f"{command} {{audio}}", {"audio": path})
     return {"transcript": _printed(words, b""), "method": f"command:{os.path.basename(words[0])}"}

@@ -35,8 +35,9 @@ def confined(
     read: Sequence[str] = (),
     **arguments: Any,
 ) -> dict[str, Any]:
-    """The result of `module:function` of this package in a confined process. `about` begins the messages, `read` names
-    the files and folders that it reads. Raises as `call_confined`."""
+    """Return the result of `module:function` of this package in a confined process. `about` begins the messages,
+    `read` names the files and folders that it reads. Raises as `call_confined`.
+    """
     return call_confined(
         f"cogcli.official.{function}",
         LIMITS[function],

@@ -15,9 +15,9 @@ _SAFE_INTEGER = 2**53 - 1
 
 
 def parse_json(text: str) -> dict[str, object]:
-    """The value of a JSON text, read strictly: no repeated keys, no NaN, integers within 2^53, depth 100.
+    """Return the value of a JSON text, read strictly: no repeated keys, no NaN, integers within 2^53, depth 100.
 
-    Raises Refused for any other text, with its place.
+    Raise Refused for any other text, with its place.
     """
     checked = check_json(text)
     if not checked["valid"]:
@@ -28,8 +28,9 @@ def parse_json(text: str) -> dict[str, object]:
 
 
 def check_json(text: str) -> dict[str, object]:
-    """Whether a text is JSON as `parse_json` reads it, and its value; else `data` is null and there is one error with
-    line and column."""
+    """Return whether a text is JSON as `parse_json` reads it, and its value; else `data` is null and there is one
+    error with line and column.
+    """
     try:
         data = json.loads(
             text.removeprefix("\ufeff"),
@@ -97,7 +98,7 @@ def _check_depth(data: object) -> None:
 
 
 def merge_objects(objects: list[dict[str, object]]) -> dict[str, object]:
-    """The objects laid over one another, nested ones key by key, later values winning.
+    """Return the objects laid over one another, nested ones key by key, later values winning.
 
     `conflicts` lists, as JSON pointers, where a later value replaced a different earlier one.
     """
@@ -130,7 +131,7 @@ def overlaid(
 
 
 def profile_records(records: object) -> dict[str, object]:
-    """What the fields of a list of objects hold: types, missing values, distinct values, range and mean.
+    """Return what the fields of a list of objects hold: types, missing values, distinct values, range and mean.
 
     One object counts as a list of one, but an object with nothing but a list of objects stands for that list. Elements
     that are no objects are only counted, as `skipped`. A field is missing where it is absent or null. Text fields

@@ -35,7 +35,7 @@ def stated_licences(text: str) -> list[tuple[str, str]]:
 
 
 def _expression(short: str) -> str:
-    """The SPDX expression of a licence field; a comma before `and` or `or` takes what precedes it together."""
+    """Return the SPDX expression of a licence field; a comma before `and` or `or` takes what precedes it together."""
     parts = re.split(r",\s+(and|or)\s+", " ".join(short.split())[:500])
     groups = [_joined(part) for part in parts[::2]]
     told = groups[0]

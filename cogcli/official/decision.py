@@ -31,7 +31,7 @@ def justify_option(
     constraints: dict[str, object] | None = None,
     risk_tolerance: str | None = None,
 ) -> dict[str, object]:
-    """The option of the highest score that breaks no constraint, and what speaks for and against it.
+    """Return the option of the highest score that breaks no constraint, and what speaks for and against it.
 
     `confidence_score` is its margin over the next one, as a share of the scale (1, or the highest score if above);
     `confidence_level` is high from 0.3, medium from 0.1, else low; a tie is `none` with confidence 0 and recommends
@@ -136,7 +136,7 @@ def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[object
 
 
 def _failure_modes(best: _Candidate) -> list[object]:
-    """Where the recommended one is the worst of all, and what its analysis states."""
+    """Return where the recommended one is the worst of all, and what its analysis states."""
     worst: list[object] = [
         {"kind": "worst-on", "attribute": name} for name in list_of(best.analysis, "worst_on")
     ]

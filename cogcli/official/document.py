@@ -12,7 +12,7 @@ _TEXT_BYTES = 8 * 1024 * 1024
 
 
 def check_path(path: str) -> dict[str, object]:
-    """Whether a document may be read: not from system folders, not where credentials usually lie.
+    """Return whether a document may be read: not from system folders, not where credentials usually lie.
 
     Links are followed first. A guard against accidents and misled callers, not a sandbox.
     """
@@ -23,7 +23,7 @@ def check_path(path: str) -> dict[str, object]:
 
 
 def read_text(path: str) -> dict[str, object]:
-    """The text of a UTF-8 file of at most 8 MiB, with its name, size in bytes and SHA-256."""
+    """Return the text of a UTF-8 file of at most 8 MiB, with its name, size in bytes and SHA-256."""
     content = read_whole(path, _TEXT_BYTES)
     return {
         "text": text_of(content, path),

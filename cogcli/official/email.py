@@ -47,7 +47,7 @@ _ENVELOPE = re.compile(rb"From (?:.*\d\d:\d\d|\S+\s*\n|[^\n]*\n[!-9;-~]+:)")
 
 
 def read_mailbox(mailbox: str) -> dict[str, object]:
-    """The messages of a mailbox of at most 64 MiB, the oldest first as far as they lie in order.
+    """Return the messages of a mailbox of at most 64 MiB, the oldest first as far as they lie in order.
 
     Of each `id`, `from`, `to`, `cc`, `subject`, `date`, `text` and `attachments` by name, kind and size; `truncated` is
     true where the text has more than 200,000 characters, and the rest is not there. A message
@@ -62,14 +62,14 @@ def read_mailbox(mailbox: str) -> dict[str, object]:
 
 
 def messages_of_file(content: bytes) -> dict[str, object]:
-    """The answer of `read_mailbox` for the bytes of an mbox or of one message, in a process that may break."""
+    """Return the answer of `read_mailbox` for the bytes of an mbox or of one message, in a process that may break."""
     if content.startswith(b"From "):
         return _listed(_of_mbox(content))
     return _listed([content] if content.strip() else [])
 
 
 def messages_of_folder(folder: str) -> dict[str, object]:
-    """The same for a maildir or a folder of .eml files, in a process that may break."""
+    """Return the same for a maildir or a folder of .eml files, in a process that may break."""
     return _listed(_in_folder(folder))
 
 
@@ -87,7 +87,7 @@ def _listed(raw_messages: Iterable[bytes]) -> dict[str, object]:
 
 
 def _in_folder(folder: str) -> Iterator[bytes]:
-    """The messages of a maildir, of `new` and `cur`, else the .eml files of a folder; links are not followed."""
+    """Yield the messages of a maildir, of `new` and `cur`, else the .eml files of a folder; links are not followed."""
     inner = [
         place
         for place in (os.path.join(folder, part) for part in ("cur", "new"))
@@ -111,7 +111,7 @@ def _in_folder(folder: str) -> Iterator[bytes]:
 
 
 def _of_mbox(content: bytes) -> Iterator[bytes]:
-    """The messages between envelope lines after an empty one; `>From ` inside them loses its mark."""
+    """Yield the messages between envelope lines after an empty one; `>From ` inside them loses its mark."""
     lines: list[bytes] = []
     empty = True
     place = 0
@@ -135,7 +135,7 @@ def _of_mbox(content: bytes) -> Iterator[bytes]:
 
 
 def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
-    """A message, None for a broken one, and how much of it was passed over."""
+    """Return a message, None for a broken one, and how much of it was passed over."""
     if sum(len(found[1]) for found in _PART_HEADER.finditer(raw)) > _MAX_HEADERS:
         return None, 1
     try:
@@ -180,12 +180,12 @@ def _head(message: EmailMessage) -> dict[str, object]:
 
 
 def _read_parsed(message: EmailMessage, name: str) -> list[tuple[str, str]]:
-    """The names and addresses of a header."""
+    """Return the names and addresses of a header."""
     return getaddresses([str(value) for value in message.get_all(name, [])])
 
 
 def _read_long(message: EmailMessage, name: str) -> list[tuple[str, str]]:
-    """The same of long headers, in time that is linear in their length: that of the parser is not."""
+    """Return the same of long headers, in time that is linear in their length: that of the parser is not."""
     values = [" ".join(value.split()) for value in _raw_values(message, (name,))]
     return [(_decode_name(shown), address) for shown, address in getaddresses(values)]
 
@@ -196,7 +196,7 @@ def _decode_name(name: str) -> str:
 
 
 def _raw_values(message: EmailMessage, names: tuple[str, ...]) -> list[str]:
-    """The values of headers as they stand in the message, which are not parsed."""
+    """Return the values of headers as they stand in the message, which are not parsed."""
     return [str(value) for name, value in message.raw_items() if name.lower() in names]
 
 
@@ -214,7 +214,7 @@ def _text_of(body: MIMEPart) -> str:
 
 
 def _attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:
-    """What is attached, and how many attachments have a name that is more than one."""
+    """Return what is attached, and how many attachments have a name that is more than one."""
     listed, lost = [], 0
     alone = (
         not message.is_multipart() and message.get_body(preferencelist=("plain", "html")) is None

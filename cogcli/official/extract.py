@@ -58,7 +58,7 @@ KINDS = (*_PATTERNS, "name")
 def find_entities(
     text: str, kinds: list[str] | None = None, max_entities: int = 1000
 ) -> dict[str, object]:
-    """The e-mail addresses, links, dates, sums of money, percentages, versions and names of a text, in order.
+    """Return the e-mail addresses, links, dates, sums of money, percentages, versions and names of a text, in order.
 
     Each has `type`, `value`, `start` and `end` in characters; a date that the calendar knows also has `iso`, a name
     `guess: true`, for it is told by its capitals. `counts` tells how many there are of each kind, before `max_entities`

@@ -18,9 +18,10 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 
 
 def fetch_page(url: str) -> dict[str, object]:
-    """The text of a page of at most 4 MiB, with its status and the address that gave it, after at most five redirects.
+    """Return the text of a page of at most 4 MiB, with its status and the address that gave it, after at most five
+    redirects.
 
-    Decoded as it declares itself, else as UTF-8. Raises Refused for what is not text or not in its own encoding.
+    Decoded as it declares itself, else as UTF-8. Raise Refused for what is not text or not in its own encoding.
     """
     reply = fetch(url, headers=(("Accept", _ACCEPT),), redirects=_REDIRECTS)
     if reply.media_type and not _TEXT.fullmatch(reply.media_type):

@@ -30,24 +30,26 @@ Whoever calls these functions sets it; a project that calls them cannot.
 
 
 def off_limits(path: str) -> str:
-    """Why nothing is read from a place, whoever asks; empty if it may be."""
+    """Return why nothing is read from a place, whoever asks; empty if it may be."""
     return closed_place(os.path.realpath(path))
 
 
 def closed_place(real: str) -> str:
-    """The same for a path without links."""
+    """Return the same for a path without links."""
     if any(real == place or real.startswith(place + os.sep) for place in _SYSTEM_PLACES):
         return "system folders hold no documents"
     return credential_refusal(real)
 
 
 def name_of(path: str) -> str:
-    """The last part of a path, for messages."""
+    """Return the last part of a path, for messages."""
     return os.path.basename(path.rstrip(os.sep)) or path
 
 
 def read_whole(path: str, limit: int) -> bytes:
-    """The bytes of a regular file. Raises Refused for what may not or cannot be read, and for one over the limit."""
+    """Return the bytes of a regular file. Raise Refused for what may not or cannot be read, and for one over the
+    limit.
+    """
     content, more = read_start(path, limit)
     if more:
         raise Refused("too-large", f"{name_of(path)}: larger than {limit // 1024 // 1024} MiB")
@@ -55,7 +57,7 @@ def read_whole(path: str, limit: int) -> bytes:
 
 
 def text_of(content: bytes, path: str, hint: str = "") -> str:
-    """The text of a file's bytes. Raises Refused for what is not UTF-8."""
+    """Return the text of a file's bytes. Raise Refused for what is not UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -65,14 +67,16 @@ def text_of(content: bytes, path: str, hint: str = "") -> str:
 
 
 def read_start(path: str, limit: int) -> tuple[bytes, bool]:
-    """The first bytes of a regular file, and whether there are more. Raises Refused."""
+    """Return the first bytes of a regular file, and whether there are more. Raise Refused."""
     with open_for_reading(checked(path), sys.maxsize) as file:
         content = file.read(limit + 1)
     return content[:limit], len(content) > limit
 
 
 def checked(path: str) -> str:
-    """The path to open for one that was given. Raises Refused, before anything is opened, where nothing may be."""
+    """Return the path to open for one that was given. Raise Refused, before anything is opened, where nothing may
+    be.
+    """
     if not path or "\0" in path:
         raise Refused("bad-data", "the path is empty or holds a NUL character")
     if (opened_as := OPENED_AS.get()) is not None:
@@ -83,7 +87,7 @@ def checked(path: str) -> str:
 
 
 def checked_folder(path: str) -> str:
-    """The real path of a folder that may be read. Raises Refused."""
+    """Return the real path of a folder that may be read. Raise Refused."""
     real = os.path.realpath(checked(path))
     if why := outside_roots(real):
         raise Refused("bad-data", why, "add it to `files.roots`, if it may be read")
@@ -96,7 +100,7 @@ def checked_folder(path: str) -> str:
 def write_whole(path: str, content: bytes, *, replace: bool = True) -> str:
     """Write a file as a whole or not at all, where files may be written; the path written.
 
-    Raises Refused for another place, for a link, for what is no regular file, and where a file is there that must not
+    Raise Refused for another place, for a link, for what is no regular file, and where a file is there that must not
     be replaced.
     """
     if reason := off_limits(writable_path(path)):

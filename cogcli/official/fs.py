@@ -21,9 +21,10 @@ _MAX_SEEN = 200_000
 
 
 def read_file(path: str, mode: str = "text") -> dict[str, object]:
-    """A file of at most 8 MiB: in the mode `text` its `content` as UTF-8, in `lenient` with what is none replaced, in
-    `bytes` as `bytes.base64`; `bytes` also has `size` and `sha256`. Raises Refused for a file that is not text in the
-    mode `text`, or cannot be read."""
+    """Return a file of at most 8 MiB: in the mode `text` its `content` as UTF-8, in `lenient` with what is none
+    replaced, in `bytes` as `bytes.base64`; `bytes` also has `size` and `sha256`. Raise Refused for a file that is
+    not text in the mode `text`, or cannot be read.
+    """
     if mode not in ("text", "lenient", "bytes"):
         raise Refused("unsupported", f"no mode {mode!r:.40}", "there are text, lenient and bytes")
     content = read_whole(path, _MAX_BYTES)
@@ -39,11 +40,12 @@ def read_file(path: str, mode: str = "text") -> dict[str, object]:
 
 
 def list_files(path: str, pattern: str | None = None, recursive: bool = False) -> dict[str, object]:
-    """What lies in a folder, sorted by path: `path` below it, `name`, `type` (file, folder, link or other), `size`, 0
-    but for files, and `refused`: why nothing reads a file of such a name, empty for others. Links are not followed.
+    """Return what lies in a folder, sorted by path: `path` below it, `name`, `type` (file, folder, link or other),
+    `size`, 0 but for files, and `refused`: why nothing reads a file of such a name, empty for others. Links are not
+    followed.
 
     A `pattern` with `*`, `?` and `[...]` is compared with the name, one with a slash with the path. At most 10,000
-    entries are listed; `total` counts all. Raises Refused for what is not a folder, and for more than 200,000 entries.
+    entries are listed; `total` counts all. Raise Refused for what is not a folder, and for more than 200,000 entries.
     """
     found = [
         entry
@@ -101,7 +103,7 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 def write_file(path: str, content: str, mode: str = "create") -> dict[str, object]:
     """Write a text as UTF-8, whole or not at all. `create` refuses where a file is, `overwrite` replaces it, `append`
-    adds to it. Raises Refused for another mode, and where it cannot be written."""
+    adds to it. Raise Refused for another mode, and where it cannot be written."""
     if mode not in ("create", "overwrite", "append"):
         raise Refused(
             "unsupported", f"no mode {mode!r:.40}", "there are create, overwrite and append"

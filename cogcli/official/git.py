@@ -26,11 +26,11 @@ _PLACES = ("objects", "refs", "HEAD", "packed-refs", "objects/pack", "objects/in
 def read_log(
     path: str, start: str | None = None, end: str | None = None, limit: int = 100
 ) -> dict[str, object]:
-    """The commits that `end` (HEAD by default) reaches and `start` does not, the newest first: `id`, `parents`,
+    """Return the commits that `end` (HEAD by default) reaches and `start` does not, the newest first: `id`, `parents`,
     `author`, `email`, `date`, `subject` and `body`.
 
     Both are names of branches or tags, or ids of at least four digits. `truncated` tells that there are more than
-    `limit`. Raises Refused for a folder that is no repository, for one whose objects lie elsewhere, and for a name or
+    `limit`. Raise Refused for a folder that is no repository, for one whose objects lie elsewhere, and for a name or
     object that is not there.
     """
     if not 1 <= limit <= _MAX_COMMITS:
@@ -51,7 +51,7 @@ def read_log(
 
 
 def commits(folder: str, start: str | None, end: str, limit: int) -> dict[str, object]:
-    """The commits of a repository's folder, in a process that may break."""
+    """Return the commits of a repository's folder, in a process that may break."""
     from dulwich.errors import MissingCommitError, NotCommitError
     from dulwich.object_store import DiskObjectStore
     from dulwich.refs import DiskRefsContainer
@@ -75,7 +75,7 @@ def commits(folder: str, start: str | None, end: str, limit: int) -> dict[str, o
 
 
 def _resolved(name: str, store: DiskObjectStore, refs: DiskRefsContainer) -> Any:
-    """The id of the commit that a name stands for."""
+    """Return the id of the commit that a name stands for."""
     given = name.encode()
     for candidate in (
         given,
@@ -102,7 +102,7 @@ def _resolved(name: str, store: DiskObjectStore, refs: DiskRefsContainer) -> Any
 
 
 def _commit(number: Any, store: DiskObjectStore) -> Any:
-    """The commit that an id stands for, behind tags."""
+    """Return the commit that an id stands for, behind tags."""
     found: Any = store[number]
     for _ in range(10):
         if found.type_name != b"tag":
@@ -114,7 +114,7 @@ def _commit(number: Any, store: DiskObjectStore) -> Any:
 
 
 def _shallow(folder: str) -> set[bytes]:
-    """The commits whose parents were not fetched."""
+    """Return the commits whose parents were not fetched."""
     path = os.path.join(folder, "shallow")
     if os.path.islink(path) or not os.path.isfile(path):
         return set()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def gate_output(output: dict[str, object], policy: dict[str, object]) -> dict[str, object]:
-    """Whether an output may leave, with a reason for each no.
+    """Return whether an output may leave, with a reason for each no.
 
     A policy has any of `block_pii`, `block_secrets` (true or false), `max_size` (bytes as JSON), `required_keys` and
     `forbidden_keys` (paths like `a.b`; a forbidden name without a dot counts at any depth). A key that is unknown or
@@ -94,7 +94,7 @@ def as_lines(value: object) -> str:
 
 
 def check_constraint(payload: dict[str, object], constraint: dict[str, Any]) -> dict[str, object]:
-    """Whether a payload holds to a constraint, and each place where it does not: `rule`, `path`, `message`.
+    """Return whether a payload holds to a constraint, and each place where it does not: `rule`, `path`, `message`.
 
     A constraint has any of `required_keys`, `forbidden_keys`, `max_size`, `schema` (a JSON Schema), `expression` (over
     `payload`), `rules` (a list of `{field, op, value}`), or is such a rule or a JSON Schema itself. An unknown key is a
@@ -136,7 +136,7 @@ _STRUCTURE = ("required_keys", "forbidden_keys", "max_size")
 
 
 def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]]:
-    """What one rule `{field, op, value}` says of the payload: at most one violation."""
+    """Yield what one rule `{field, op, value}` says of the payload: at most one violation."""
     if not isinstance(rule, dict) or not isinstance(rule.get("field"), str):
         raise Refused("bad-data", "a rule must be an object with `field`, `op` and `value`")
     op = rule.get("op", rule.get("operator", "exists"))
@@ -195,7 +195,7 @@ _VERBS = {
 
 
 def _compared(op: str) -> Callable[[Any, Any], bool]:
-    """A comparison as rows of tables have it; what cannot be compared does not hold."""
+    """Return a comparison as rows of tables have it; what cannot be compared does not hold."""
 
     def holds(value: Any, wanted: Any) -> bool:
         try:

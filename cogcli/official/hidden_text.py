@@ -77,14 +77,14 @@ def _hides(style: str) -> bool:
 
 
 def _is_invisible(style: str) -> bool:
-    """Whether text has the colour of its background, as far as both stand in one style."""
+    """Return whether text has the colour of its background, as far as both stand in one style."""
     found = {name.lower(): value.lower() for name, value in _COLOURS.findall(style)}
     ground = found.get("background-color", found.get("background"))
     return ground is not None and _colour(ground) == _colour(found.get("color", ""))
 
 
 def _colour(written: str) -> str:
-    """One spelling of a colour: `#fff`, `white` and `rgb(255,255,255)` are `ffffff`."""
+    """Return one spelling of a colour: `#fff`, `white` and `rgb(255,255,255)` are `ffffff`."""
     plain = re.sub(r"[\s#]", "", written.removesuffix("!important"))
     if parts := re.fullmatch(r"rgba?\((\d{1,3}),(\d{1,3}),(\d{1,3})(?:,1)?\)", plain):
         return "".join(f"{int(part):02x}" for part in parts.groups())
@@ -99,7 +99,7 @@ def _without_comments(style: str) -> str:
 
 
 def _names(tag: Tag) -> Iterator[str]:
-    """The plain selectors that an element answers to."""
+    """Yield the plain selectors that an element answers to."""
     classes = tag.get("class") or ()
     marks = [f".{name}" for name in (classes.split() if isinstance(classes, str) else classes)]
     if tag.get("id"):
@@ -111,7 +111,7 @@ def _names(tag: Tag) -> Iterator[str]:
 
 
 def _hiding_selectors(sheet: str) -> Iterator[str]:
-    """The plain selectors of the rules that hide, outside of any `@` block."""
+    """Yield the plain selectors of the rules that hide, outside of any `@` block."""
     outer, selector, body = 0, "", ""
     for part in re.split(r"([{}])", _without_comments(sheet)):
         if part == "{":

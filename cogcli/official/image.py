@@ -15,8 +15,9 @@ _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 
 
 def check_file(image: str) -> dict[str, object]:
-    """Whether a file is a picture that may be sent: PNG, JPEG, GIF or WebP by its content, whole, at most 25 MiB, 50
-    million pixels, 64 frames. Nothing is decoded before its size is known."""
+    """Return whether a file is a picture that may be sent: PNG, JPEG, GIF or WebP by its content, whole, at most 25
+    MiB, 50 million pixels, 64 frames. Nothing is decoded before its size is known.
+    """
     try:
         content = read_whole(image, _BYTES)
         return confined("image:look_at", content=content)
@@ -25,7 +26,7 @@ def check_file(image: str) -> dict[str, object]:
 
 
 def look_at(content: bytes) -> dict[str, object]:
-    """The answer of `check_file` for a picture's bytes, in a process that may break."""
+    """Return the answer of `check_file` for a picture's bytes, in a process that may break."""
     import warnings
     from io import BytesIO
 
@@ -63,7 +64,7 @@ def look_at(content: bytes) -> dict[str, object]:
 
 
 def _has_frame(image: object, index: int) -> bool:
-    """Whether a picture has a frame of this index; no more of them are looked at."""
+    """Return whether a picture has a frame of this index; no more of them are looked at."""
     try:
         image.seek(index)  # type: ignore[attr-defined]
     except EOFError:

@@ -20,8 +20,9 @@ _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!>|~-])")
 
 
 def readable(text: str) -> str:
-    """The text with its links as their labels, without images and the marks of emphasis and code; any other text is
-    unchanged."""
+    """Return the text with its links as their labels, without images and the marks of emphasis and code; any other
+    text is unchanged.
+    """
     if not any(mark in text for mark in "[`*_<\\"):
         return text
     bare = _LINK.sub(r"\1", _IMAGE.sub("", text))

@@ -77,7 +77,7 @@ _OF_SEVERAL = 0.7
 
 
 def detect_licence(text: str) -> dict[str, object]:
-    """The SPDX identifier of the licence that a text is or names, with what tells it.
+    """Return the SPDX identifier of the licence that a text is or names, with what tells it.
 
     A tag counts most (confidence 1), then the fields of a copyright file of Debian (1), then the whole text of a
     licence (0.95), then a sentence that names one (0.7) and does not deny it. Where there are several texts, they are
@@ -112,7 +112,7 @@ def _is_negated(plain: str, place: int) -> bool:
 
 
 def _texts(plain: str) -> list[str]:
-    """The licences whose text this has, as they stand in it."""
+    """Return the licences whose text this has, as they stand in it."""
     listed = {name: phrases.split(" | ") for name, phrases in _PHRASES.items()}
     found = {
         name: plain.index(phrases[0])

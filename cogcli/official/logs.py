@@ -79,7 +79,7 @@ Event = dict[str, object]
 
 
 def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) -> dict[str, object]:
-    """The events of a log in order of its lines, and what they add up to.
+    """Return the events of a log in order of its lines, and what they add up to.
 
     An event has `line`, `format`, `message`, and where stated `time`, `level` (debug, info, warning, error, critical),
     `source`, `host`, `fields`, `exception`; indented lines and tracebacks belong to the event before. `skipped` counts
@@ -146,7 +146,7 @@ def _continue(
 
 
 def _event(number: int, line: str) -> tuple[Event, datetime | None] | None:
-    """The event that a line begins, with its time; None for a line in no known form."""
+    """Return the event that a line begins, with its time; None for a line in no known form."""
     if line.startswith("{"):
         return _json_line(number, line)
     for name, pattern in _FORMS.get(line[0], _OTHER_FORMS):
@@ -184,7 +184,9 @@ def _lined(number: int, name: str, found: Mapping[str, str | None], when: dateti
 
 
 def _is_level(word: re.Match[str], rest: str, form: str) -> bool:
-    """Whether the word stands for a level: set apart, in capitals or, after a date, first; not within a sentence."""
+    """Return whether the word stands for a level: set apart, in capitals or, after a date, first; not within a
+    sentence.
+    """
     apart = word[1].isupper() or not word[0][-1].isalpha()
     return apart or (form == "iso" and not rest[: word.start()].strip(" \t|:-"))
 
@@ -221,7 +223,7 @@ def _finite(text: str) -> float:
 
 
 def _moment(written: str) -> datetime | None:
-    """The time, in UTC where a zone is stated; year 1904, a leap year, stands for none."""
+    """Return the time, in UTC where a zone is stated; year 1904, a leap year, stands for none."""
     try:
         if written[:1].isdigit() and written[4:5] == "-":
             found = datetime.fromisoformat(

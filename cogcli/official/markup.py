@@ -38,7 +38,8 @@ _NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 
 
 def extract_body(text: str, extraction_schema: dict[str, Any] | None = None) -> dict[str, object]:
-    """The text without tags, scripts, hidden parts and Markdown marks. With a schema `fields` has each of its names.
+    """Return the text without tags, scripts, hidden parts and Markdown marks. With a schema `fields` has each of
+    its names.
 
     The schema is a JSON Schema with `properties`, or names with their types. A field is what stands behind
     `Name: ` in a line (the first counts), read as its type; null where there is no such line or it does not fit.
@@ -108,7 +109,7 @@ def _wanted(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _typed(value: str | None, field: dict[str, Any]) -> object:
-    """The value as the field wants it, None where it does not fit."""
+    """Return the value as the field wants it, None where it does not fit."""
     if value is None:
         return None
     kind = field.get("type", "string")

@@ -43,7 +43,7 @@ def store_entry(
 
 
 def retrieve_entry(key: str, namespace: str = "default") -> dict[str, object]:
-    """The value under a key, and whether there is one: null may be a value."""
+    """Return the value under a key, and whether there is one: null may be a value."""
     _require_names(namespace, key)
     if not has_store(_FILE):
         return {"found": False}
@@ -60,10 +60,11 @@ def search_vectors(
     embedding: list[Any] | None = None,
     model: str | None = None,
 ) -> dict[str, object]:
-    """The entries nearest to a query, of those that hold `embedding` and `model`, as `text.content.embed` gives them.
+    """Return the entries nearest to a query, of those that hold `embedding` and `model`, as `text.content.embed`
+    gives them.
 
     The query's own vector is the `embedding` of `model`, where both are given, else made by the rules. Vectors of other
-    models are not compared, nor counted. Raises Refused `needs-model` where there are only such.
+    models are not compared, nor counted. Raise Refused `needs-model` where there are only such.
     """
     if not 1 <= top_k <= 1000 or top_k != int(top_k):
         raise Refused("bad-data", "top_k is a whole number from 1 to 1000")
@@ -131,7 +132,7 @@ def _value(text: object) -> Any:
 
 
 def _cosine(one: list[float], other: list[Any]) -> float | None:
-    """The cosine of two vectors of one length; None for what is not a vector."""
+    """Return the cosine of two vectors of one length; None for what is not a vector."""
     if not all(type(value) in (int, float) and math.isfinite(value) for value in other):
         return None
     size = math.hypot(*one) * math.hypot(*other)

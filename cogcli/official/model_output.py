@@ -39,7 +39,7 @@ _CONTROLS = re.compile(
 def sanitize_output(
     output: dict[str, object], policy: dict[str, Any] | None = None
 ) -> dict[str, object]:
-    """The output without personal data, credentials (placeholders stand there), scripts and unseen characters.
+    """Return the output without personal data, credentials (placeholders stand there), scripts and unseen characters.
 
     `policy` switches parts off: remove_pii, remove_secrets, remove_scripts, remove_controls. `removals` tells kind,
     path and count, never a value; `clean` is true where nothing had to go.
@@ -70,7 +70,7 @@ class _Cleaner:
         self._placeholders = Placeholders()
 
     def clean(self, value: Any, key: str, path: str, depth: int) -> Any:
-        """A copy of the value, cleaned inside; keys too, for they are shown as well."""
+        """Return a copy of the value, cleaned inside; keys too, for they are shown as well."""
         if depth > _MAX_DEPTH:
             raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
         if isinstance(value, dict):
@@ -175,11 +175,11 @@ def validate_response(
     validation_policy: dict[str, Any],
     evidence_context: list[Any] | None = None,
 ) -> dict[str, object]:
-    """Whether what a model gave fits its schema, and whether its numbers and names stand in the evidence.
+    """Return whether what a model gave fits its schema, and whether its numbers and names stand in the evidence.
 
     `validation_policy` has any of `schema`, `required_keys`, `grounded` (true where there is evidence).
     `confidence_adjustment` is 0 or less: minus the share of numbers and names without evidence, and -1 where the form
-    is wrong. Raises Refused where claims are to be checked and there is no evidence.
+    is wrong. Raise Refused where claims are to be checked and there is no evidence.
     """
     unknown = [key for key in validation_policy if key not in _POLICIES]
     if unknown:

@@ -30,7 +30,7 @@ class _Rule(NamedTuple):
     """The words behind which alone the form counts."""
 
     def is_valid(self, number: str) -> bool:
-        """Whether a text of this form is such a number."""
+        """Return whether a text of this form is such a number."""
         digits = number.translate(_BLANKS) if self.check == "luhn" else number.replace(" ", "")
         return not self.check or bool(import_module(f"stdnum.{self.check}").is_valid(digits))
 
@@ -90,7 +90,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def bounded_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Every match. Raises Refused where there are more than can be checked in a second."""
+    """Yield every match. Raise Refused where there are more than can be checked in a second."""
     for count, match in enumerate(pattern.finditer(text)):
         if count == _MAX_MATCHES:
             raise Refused("too-large", f"more than {_MAX_MATCHES:,} places look like personal data")
@@ -98,7 +98,7 @@ def bounded_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[st
 
 
 def find_national_ids(text: str) -> Iterator[TextSpan]:
-    """Every valid number, by rule; those of two rules may overlap."""
+    """Yield every valid number, by rule; those of two rules may overlap."""
     cues = {cue: [match.end() for match in cue.finditer(text)] for cue in (_CUE, _US_CUE)}
     if sum(map(len, cues.values())) > _MAX_CUES:
         raise Refused("too-large", f"more than {_MAX_CUES:,} places speak of numbers of persons")

@@ -57,7 +57,7 @@ class _Clause(NamedTuple):
 
 
 def words_said(text: str, stem: Callable[[str], str]) -> list[str]:
-    """The stems of the words that say something by themselves, then the letters that name."""
+    """Return the stems of the words that say something by themselves, then the letters that name."""
     return [
         *map(stem, content_words(text)),
         *(letter.casefold() for letter in _LETTER.findall(text)),
@@ -65,7 +65,7 @@ def words_said(text: str, stem: Callable[[str], str]) -> list[str]:
 
 
 def parts_of(claim: str, stem: Callable[[str], str]) -> dict[frozenset[str], set[str]]:
-    """The numbers of those clauses of a claim that name what they speak of, by the clause's `words_said`."""
+    """Return the numbers of those clauses of a claim that name what they speak of, by the clause's `words_said`."""
     parts: dict[frozenset[str], set[str]] = {}
     for clause in _clauses(claim, list(_mentions(claim, stem)), stem):
         if not clause.goes_on:
@@ -76,7 +76,7 @@ def parts_of(claim: str, stem: Callable[[str], str]) -> dict[frozenset[str], set
 
 
 def numbers_said_of(claim: Set[str], passage: str, stem: Callable[[str], str]) -> Iterator[str]:
-    """The numbers of a passage that count for a claim, by its `words_said`: not one whose clause has another
+    """Yield the numbers of a passage that count for a claim, by its `words_said`: not one whose clause has another
     subject while what the claim speaks of stands elsewhere in the passage."""
     if "respectively" in passage.lower() and stem("respectively") not in claim:
         return
@@ -98,7 +98,7 @@ def numbers_said_of(claim: Set[str], passage: str, stem: Callable[[str], str]) -
 
 
 def _is_of_named(subject: Set[str], clause: _Clause, claim: Set[str], known: Set[str]) -> bool:
-    """Whether a clause says a number of this subject, and not of the claim's."""
+    """Return whether a clause says a number of this subject, and not of the claim's."""
     if subject <= claim:
         return False
     lacking = known - subject - (clause.before if clause.goes_on else frozenset())
@@ -106,7 +106,7 @@ def _is_of_named(subject: Set[str], clause: _Clause, claim: Set[str], known: Set
 
 
 def _is_of_other(clause: _Clause, claim: Set[str], known: Set[str], names: Set[str]) -> bool:
-    """Whether a clause without a name begins with another thing than the claim, or goes on about another."""
+    """Return whether a clause without a name begins with another thing than the claim, or goes on about another."""
     lacking = known - clause.before - clause.words
     if clause.first and clause.first not in claim:
         return bool(lacking)
@@ -114,7 +114,7 @@ def _is_of_other(clause: _Clause, claim: Set[str], known: Set[str], names: Set[s
 
 
 def _mentions(passage: str, stem: Callable[[str], str]) -> Iterator[_Mention]:
-    """The names of a passage, joined ones as one."""
+    """Yield the names of a passage, joined ones as one."""
     tokens = list(WORD.finditer(passage))
     letters = {letter.start() for letter in _LETTER.finditer(passage)}
     words: set[str] = set()
@@ -138,7 +138,7 @@ def _mentions(passage: str, stem: Callable[[str], str]) -> Iterator[_Mention]:
 
 
 def _is_aside(tokens: list[re.Match[str]], position: int) -> bool:
-    """Whether a preposition stands before a word, or before its article."""
+    """Return whether a preposition stands before a word, or before its article."""
     before = [token[0].casefold() for token in tokens[max(0, position - 2) : position]]
     if before and before[-1] in _ARTICLES:
         before.pop()
@@ -164,7 +164,7 @@ def _clauses(
 
 
 def _spans(passage: str) -> Iterator[tuple[int, int]]:
-    """The clauses as (start, end); a part without a number belongs to the one behind it, but for the last."""
+    """Yield the clauses as (start, end); a part without a number belongs to the one behind it, but for the last."""
     start = looked = 0
     for cut in _CUT.finditer(passage):
         if NUMBER.search(passage, looked, cut.start()):

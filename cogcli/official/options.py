@@ -54,7 +54,7 @@ class DecisionOption(NamedTuple):
     attributes: dict[str, object]
 
     def number(self, name: str) -> Fraction | None:
-        """The number it gives for an attribute; None without one."""
+        """Return the number it gives for an attribute; None without one."""
         value = self.attributes.get(name)
         return Fraction(value) if is_number(value) else None
 
@@ -68,12 +68,14 @@ class Criterion(NamedTuple):
     direction_from: str
 
     def told(self, status: str) -> dict[str, object]:
-        """The criterion as part of an answer."""
+        """Return the criterion as part of an answer."""
         return {**self._asdict(), "weight": float(self.weight), "status": status}
 
 
 def read_options(options: list[object]) -> list[DecisionOption]:
-    """The options by their names. Refused: none (`no-evidence`), too many, two of one name or none with content."""
+    """Return the options by their names. Refused: none (`no-evidence`), too many, two of one name or none with
+    content.
+    """
     if not options:
         raise Refused("no-evidence", "there are no options")
     if len(options) > _MAX_OPTIONS:
@@ -103,18 +105,18 @@ def _read(option: object, position: int) -> DecisionOption:
 
 
 def _attributes(option: dict[str, object]) -> dict[str, object]:
-    """What is under `attributes` or the like by plain name; without any of these the fields themselves."""
+    """Return what is under `attributes` or the like by plain name; without any of these the fields themselves."""
     nested = [part for key in _NESTED if isinstance(part := option.get(key), dict)]
     return {plain(key): value for part in nested or [option] for key, value in part.items()}
 
 
 def numbers_in(text: str) -> dict[str, object]:
-    """The numbers that a text gives as `name: number` or `name = number`, by plain name."""
+    """Return the numbers that a text gives as `name: number` or `name = number`, by plain name."""
     return {plain(name): float(number) for name, number in _PAIR.findall(text)}
 
 
 def plain(name: object) -> str:
-    """An attribute's name as it is compared: small letters, spaces for `_` and `-`."""
+    """Return an attribute's name as it is compared: small letters, spaces for `_` and `-`."""
     return " ".join(re.split(r"[\s_-]+", str(name).strip().casefold()))
 
 
@@ -132,7 +134,7 @@ def analyze_options(
     context: str | None = None,
     constraints: dict[str, object] | None = None,
 ) -> dict[str, object]:
-    """Each option with its attributes, where it is best and worst of all, and which constraints it breaks.
+    """Return each option with its attributes, where it is best and worst of all, and which constraints it breaks.
 
     Constraints are those given, and limits that goal or context state beside an attribute (`price at most 500`).
     Best and worst need an attribute that two options have as a number, and a direction that the goal or its name
@@ -214,7 +216,7 @@ def _stated_limits(names: list[str], *texts: str) -> list[tuple[str, str, Fracti
 
 
 def _start_of(name: str, before: str) -> int:
-    """Where the last mention of an attribute begins in the text before its limit."""
+    """Return where the last mention of an attribute begins in the text before its limit."""
     spelled = r"[\s_-]+".join(map(re.escape, name.split()))
     return max((match.start() for match in re.finditer(spelled, before, re.IGNORECASE)), default=0)
 
@@ -261,7 +263,8 @@ def score_options(
     criteria: list[object] | None = None,
     risk_tolerance: str | None = None,
 ) -> dict[str, object]:
-    """A score from 0 to 1 for each option: the weighted mean of its numbers, each between the worst and the best.
+    """Return a score from 0 to 1 for each option: the weighted mean of its numbers, each between the worst and the
+    best.
 
     `criteria` are names, or objects with `name`, `weight` (1) and `direction` (lower, higher); without any, every
     attribute that all options give as a number. What is better is said by the criterion, the goal or the name, else
@@ -341,7 +344,7 @@ def _criterion(entry: object, goal: str) -> Criterion:
 
 
 def _part(own: Fraction, criterion: Criterion, numbers: list[Fraction]) -> Fraction:
-    """Where a number lies between the worst (0) and the best (1); 1 where all are equal."""
+    """Return where a number lies between the worst (0) and the best (1); 1 where all are equal."""
     low, high = min(numbers), max(numbers)
     if low == high:
         return Fraction(1)

@@ -22,13 +22,13 @@ _ID_FIELDS = ("id", "source_id", "source_ref", "url", "path", "name", "title")
 
 
 def blocks(text: str) -> list[Block]:
-    """The paragraphs, list items and headings of a text, in order. Refused where the text is too large."""
+    """Return the paragraphs, list items and headings of a text, in order. Refused where the text is too large."""
     require_size(text, MAX_CHARACTERS)
     return all_blocks(text)
 
 
 def passages(text: str) -> list[Passage]:
-    """The sentences of a text in order, none of them across a paragraph, a list item or a heading."""
+    """Return the sentences of a text in order, none of them across a paragraph, a list item or a heading."""
     return [passage for block in blocks(text) for passage in sentences_in(text, block)]
 
 
@@ -38,7 +38,7 @@ def strings_in(value: object) -> Iterator[tuple[str, str]]:
 
 
 def text_of(item: object) -> str:
-    """What an item says: itself, or the first field that holds text; empty without one."""
+    """Return what an item says: itself, or the first field that holds text; empty without one."""
     if isinstance(item, str):
         return item
     found = (
@@ -50,7 +50,7 @@ def text_of(item: object) -> str:
 
 
 def id_of(item: object, position: int) -> str:
-    """The name an item gives itself, else `item-N` by its position from 1."""
+    """Return the name an item gives itself, else `item-N` by its position from 1."""
     names = [item.get(name) for name in _ID_FIELDS] if isinstance(item, dict) else []
     return next(
         (str(name) for name in names if isinstance(name, (str, int)) and name != ""),
@@ -59,5 +59,7 @@ def id_of(item: object, position: int) -> str:
 
 
 def stems(text: str) -> list[str]:
-    """The content words of a text without a plural's `s`, each cut to six letters, so that inflected forms meet."""
+    """Return the content words of a text without a plural's `s`, each cut to six letters, so that inflected forms
+    meet.
+    """
     return [_PLURAL.sub("", word.replace("z", "s"))[:_STEM] for word in content_words(text)]

@@ -14,7 +14,9 @@ _MOST_STEPS = 1_000
 
 
 def found(pattern: str, text: str) -> bool:
-    """Whether a pattern is found in a text. Raises Refused for one that may run away, or takes too long for this."""
+    """Return whether a pattern is found in a text. Raise Refused for one that may run away, or takes too long for
+    this.
+    """
     refusal = pattern_refusal(pattern)
     if not refusal:
         return not schema_errors({"pattern": pattern}, text)
@@ -25,7 +27,7 @@ def found(pattern: str, text: str) -> bool:
 
 
 def require_bounded(pattern: str, *, of_keys: bool = False) -> None:
-    """Raises Refused for a pattern that may run away. Those of keys also meet an engine that goes back."""
+    """Raise Refused for a pattern that may run away. Those of keys also meet an engine that goes back."""
     refusal = pattern_refusal(pattern, backtracking=of_keys)
     if refusal and (of_keys or _limited(pattern, refusal) is None):
         raise Refused("bad-data", f"pattern {_short(pattern)!r}{' of keys' * of_keys}: {refusal}")
@@ -33,8 +35,9 @@ def require_bounded(pattern: str, *, of_keys: bool = False) -> None:
 
 @lru_cache(maxsize=256)
 def _limited(pattern: str, refusal: str) -> Callable[[str], bool] | None:
-    """What looks for a pattern with look-around, back-references or ends of lines: the engine goes back, and gives up
-    after some steps. None for other patterns, and where that engine is not installed or does not take it."""
+    """Return what looks for a pattern with look-around, back-references or ends of lines: the engine goes back, and
+    gives up after some steps. None for other patterns, and where that engine is not installed or does not take it.
+    """
     if not refusal.endswith("not allowed"):
         return None
     try:

@@ -19,10 +19,10 @@ _FACTS = ("title", "author", "subject", "creator", "producer")
 
 
 def read_pdf(path: str, max_pages: int = 200, needs_text: bool = False) -> dict[str, object]:
-    """The text of a PDF of at most 32 MiB, whole and page by page; `title` falls back to the first line.
+    """Return the text of a PDF of at most 32 MiB, whole and page by page; `title` falls back to the first line.
 
     Scanned pages have no text: nothing is recognised from pictures, and `scanned` tells that no page has any.
-    `truncated` tells that pages were left out. Raises Refused for what is not PDF, is encrypted, or takes more than 20
+    `truncated` tells that pages were left out. Raise Refused for what is not PDF, is encrypted, or takes more than 20
     seconds or 300 MB, and `no-evidence` for a document without text where one is needed.
     """
     name = name_of(path)
@@ -37,7 +37,7 @@ def read_pdf(path: str, max_pages: int = 200, needs_text: bool = False) -> dict[
 
 
 def extract(max_pages: int, content: bytes = b"") -> dict[str, object]:
-    """The text of a PDF's bytes, in a process that may break."""
+    """Return the text of a PDF's bytes, in a process that may break."""
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
@@ -67,7 +67,7 @@ def extract(max_pages: int, content: bytes = b"") -> dict[str, object]:
 
 
 def _plain(text: object) -> str:
-    """A text without what JSON does not hold."""
+    """Return a text without what JSON does not hold."""
     return str(text).encode("utf-8", "replace").decode().strip()
 
 

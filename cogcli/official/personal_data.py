@@ -254,7 +254,9 @@ def _phone_places(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]
 
 
 def _country(number: str, regions: tuple[str, ...], lenient: bool) -> str:
-    """The country whose plan the number fits, `?` where it is only long enough and that is enough; else empty."""
+    """Return the country whose plan the number fits, `?` where it is only long enough and that is enough; else
+    empty.
+    """
     import phonenumbers
 
     if number.startswith("00"):
@@ -289,7 +291,7 @@ _FINDERS: tuple[Callable[[str], Iterator[TextSpan]], ...] = (
 
 
 def find_personal_data(text: str) -> list[TextSpan]:
-    """All personal data, in the order of the text and without overlaps."""
+    """Return all personal data, in the order of the text and without overlaps."""
     require_size(text, MAX_TEXT)
     opened = _OPAQUE.sub(lambda match: "\0" * len(match[0]), text)
     finders = _FINDERS if re.search(r"\d", opened) else (_emails,)
@@ -299,7 +301,7 @@ def find_personal_data(text: str) -> list[TextSpan]:
 
 
 def mask(value: str) -> str:
-    """The value with its first character and its last two, all other letters and digits as `*`."""
+    """Return the value with its first character and its last two, all other letters and digits as `*`."""
     shown = (
         value[:1]
         + re.sub(r"[^\W_]", "*", value[1:-2])
@@ -309,7 +311,7 @@ def mask(value: str) -> str:
 
 
 def detect_personal_data(text: str) -> dict[str, object]:
-    """Whether a text has personal data, and where: `kind`, `start`, `end`, `line` and the masked value.
+    """Return whether a text has personal data, and where: `kind`, `start`, `end`, `line` and the masked value.
 
     `allowed` is true where there is none, so that it can be asked as a gate.
     """
@@ -318,7 +320,7 @@ def detect_personal_data(text: str) -> dict[str, object]:
 
 
 def redact_personal_data(text: str) -> dict[str, object]:
-    """The text with `[EMAIL_1]` and the like in the place of personal data, equal values with equal numbers."""
+    """Return the text with `[EMAIL_1]` and the like in the place of personal data, equal values with equal numbers."""
     found = find_personal_data(text)
     placeholders = Placeholders(text)
     findings = _told(text, found)
@@ -336,7 +338,7 @@ class Placeholders:
         self._taken = set(re.findall(r"\[[A-Z_]{2,20}_\d{1,9}\]", text))
 
     def placeholder(self, kind: str, value: str) -> str:
-        """What stands in the place of a value, the same for the same value."""
+        """Return what stands in the place of a value, the same for the same value."""
         key = (kind, re.sub(r"[\W_]", "", value).casefold())
         while key not in self._given:
             self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -346,7 +348,7 @@ class Placeholders:
         return self._given[key]
 
     def replace(self, text: str, found: list[TextSpan]) -> str:
-        """The text with placeholders."""
+        """Return the text with placeholders."""
         parts, reached = [], 0
         for data in found:
             parts += [

@@ -27,7 +27,8 @@ class _Step(NamedTuple):
 def create_plan(
     intent_description: str, registry_root: str | None = None, target_channel: str | None = None
 ) -> dict[str, object]:
-    """The text of a skill with a step for each clause of the intent: the capability that answers most of its words.
+    """Return the text of a skill with a step for each clause of the intent: the capability that answers most of its
+    words.
 
     A required input takes the output of an earlier step of the same name and type, else the only output of the step
     before of that type; what is left becomes an input of the skill. The outputs of the last step, and of those that
@@ -102,7 +103,7 @@ def _step_id(item: CatalogItem, steps: list[_Step]) -> str:
 
 
 def _wired(item: CatalogItem, steps: list[_Step], given: dict[str, str]) -> dict[str, str]:
-    """Where each required input comes from; inputs of the skill are added to `given`."""
+    """Return where each required input comes from; inputs of the skill are added to `given`."""
     found: dict[str, str] = {}
     for name, field in item.inputs.items():
         if not field.required or field.has_default:
@@ -119,7 +120,9 @@ def _wired(item: CatalogItem, steps: list[_Step], given: dict[str, str]) -> dict
 
 
 def _source(name: str, kind: str, steps: list[_Step], taken: set[str]) -> str | None:
-    """The output of an earlier step that an input takes: by name, latest first, else the only one of its type."""
+    """Return the output of an earlier step that an input takes: by name, latest first, else the only one of its
+    type.
+    """
     for step in reversed(steps):
         field = step.item.outputs.get(name)
         if field and field.required and _fits(field.type, kind):
@@ -175,7 +178,7 @@ def _skill_text(
 
 
 def _targets(step: _Step, read: set[str], is_last: bool) -> dict[str, str]:
-    """Where a step's required outputs go: to those who read them, else to the outputs of the skill."""
+    """Return where a step's required outputs go: to those who read them, else to the outputs of the skill."""
     required = [name for name, field in step.item.outputs.items() if field.required]
     wired = {
         name: f"vars.{step.id}_{name}" for name in required if f"vars.{step.id}_{name}" in read

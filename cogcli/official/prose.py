@@ -51,7 +51,7 @@ _OPENING = 1.25
 def summarize_by_frequency(
     text: str, max_sentences: int = 3, max_words: int | None = None, max_length: int | None = None
 ) -> dict[str, object]:
-    """The sentences whose words the text repeats most, in the order of the text; the first counts more.
+    """Return the sentences whose words the text repeats most, in the order of the text; the first counts more.
 
     A sentence that says mostly what a chosen one says is passed over. With `max_words`, and `max_length` in
     characters, only sentences that still fit are taken; if none fits, the best one is cut at a word and ends with an
@@ -75,7 +75,7 @@ def summarize_by_frequency(
 def summarize_by_lead(
     text: str, max_sentences: int = 3, max_words: int | None = None, max_length: int | None = None
 ) -> dict[str, object]:
-    """The first sentences of the text, as far as all limits allow: what a news desk calls the lead."""
+    """Return the first sentences of the text, as far as all limits allow: what a news desk calls the lead."""
     _at_least_one(max_sentences=max_sentences, max_words=max_words, max_length=max_length)
     found = _read(text)
     space = _Space(max_words, max_length)
@@ -94,7 +94,7 @@ def _at_least_one(**limits: int | None) -> None:
 
 
 def _read(text: str) -> list[Sentence]:
-    """The sentences that say something; a picture alone does not."""
+    """Return the sentences that say something; a picture alone does not."""
     require_size(text, _MAX_TEXT)
     return [sentence for sentence in split_sentences(text) if readable(sentence.text).strip()]
 
@@ -107,7 +107,7 @@ class _Space:
         self._words_left, self._length_left = self.words, self.length
 
     def takes(self, sentence: Sentence) -> bool:
-        """Whether a sentence still fits; then it is counted."""
+        """Return whether a sentence still fits; then it is counted."""
         line = readable(sentence.text).split()
         count, length = len(line), len(" ".join(line))
         if count > self._words_left or length > self._length_left:
@@ -131,7 +131,7 @@ class _Space:
 
 
 def _place_after(text: str, count: int) -> int:
-    """The place after so many characters that are not white space."""
+    """Return the place after so many characters that are not white space."""
     for place, char in enumerate(text):
         if count == 0:
             return place
@@ -196,7 +196,7 @@ def extract_keywords(text: str, max_keywords: int = 10) -> dict[str, object]:
 def extract_stemmed_keywords(
     text: str, max_keywords: int = 10, language: str = "en"
 ) -> dict[str, object]:
-    """The most frequent words, inflected forms counted together and shown in their commonest form.
+    """Return the most frequent words, inflected forms counted together and shown in their commonest form.
 
     `language` is an ISO 639-1 code. Outside English, words of up to three letters are passed over.
     """
@@ -229,7 +229,7 @@ def _keywords(ranked: list[tuple[str, float, int]], method: str) -> dict[str, ob
 
 
 def score_readability(text: str) -> dict[str, object]:
-    """How long and how hard to read: counts, minutes, and for English the Flesch and Flesch-Kincaid scores.
+    """Return how long and how hard to read: counts, minutes, and for English the Flesch and Flesch-Kincaid scores.
 
     `level` is easy, plain, demanding or hard; `unrated` if under nine tenths of the letters are basic Latin, and where
     a text of ten words or more has too few of those that English ones are full of.
@@ -269,7 +269,7 @@ def _syllables(word: str) -> int:
 
 
 def check_summary(text: str, summary: str) -> dict[str, object]:
-    """Whether a summary stays with its text: every number and name it uses must occur there.
+    """Return whether a summary stays with its text: every number and name it uses must occur there.
 
     `unsupported` lists those that do not; a capital at the start of a sentence makes no name. `coverage` is the
     share of the text's 20 commonest content words that the summary uses, `compression` its words over the text's.
@@ -291,7 +291,7 @@ def check_summary(text: str, summary: str) -> dict[str, object]:
 
 
 def _phrases(text: str) -> list[tuple[str, ...]]:
-    """Every run of one to three content words that no stop word or punctuation cuts."""
+    """Return every run of one to three content words that no stop word or punctuation cuts."""
     phrases: list[tuple[str, ...]] = []
     says = telling(text)
     for piece in (

@@ -42,10 +42,11 @@ class _Found(NamedTuple):
 
 
 def verify_claim(claim: str, sources: list[Any]) -> dict[str, object]:
-    """Whether one passage of a source says a claim: all its numbers and names, most of its words, equal negation.
+    """Return whether one passage of a source says a claim: all its numbers and names, most of its words, equal
+    negation.
 
     A number that a clause says of another thing is none of the claim's. `evidence` quotes the passages nearest to it,
-    with source and place. Raises Refused for a claim without words.
+    with source and place. Raise Refused for a claim without words.
     """
     wanted = _Claim(claim)
     if not sources:
@@ -102,7 +103,9 @@ class _Claim:
             raise Refused("bad-data", "the claim has no words to look up")
 
     def look_in(self, text: str, source: str) -> list[_Found]:
-        """The passages that speak of the same: sentences, and where needed one with the next that refers to it."""
+        """Return the passages that speak of the same: sentences, and where needed one with the next that refers to
+        it.
+        """
         parts = passages(text)
         spans = [(part.start, part.end) for part in parts]
         pairs = [(a.start, b.end) for a, b in pairwise(parts) if _REFERRING.match(b.text)]
@@ -129,7 +132,7 @@ class _Claim:
         )
 
     def _unsaid(self, quote: str) -> set[str]:
-        """The numbers of the claim that a passage does not say of what their part of the claim speaks of."""
+        """Return the numbers of the claim that a passage does not say of what their part of the claim speaks of."""
         unsaid: set[str] = set()
         for said, stated in self._parts.items():
             found = map(_plain_number, numbers_said_of(said, quote, self._stem))
@@ -137,7 +140,7 @@ class _Claim:
         return unsaid
 
     def rationale(self, best: list[_Found]) -> str:
-        """Why a claim is held to be said, or not."""
+        """Return why a claim is held to be said, or not."""
         if not best:
             return "No passage speaks of it."
         fit = best[0]
@@ -164,9 +167,9 @@ def _is_negated(text: str) -> bool:
 def make_citation(
     source: dict[str, Any], excerpt: str | None = None, locator: str | None = None
 ) -> dict[str, object]:
-    """A citation as CSL-JSON of what the source says of itself; nothing is added that it does not say.
+    """Return a citation as CSL-JSON of what the source says of itself; nothing is added that it does not say.
 
-    With an excerpt its place in the source's text. Raises Refused for a source without title, address and id, and for
+    With an excerpt its place in the source's text. Raise Refused for a source without title, address and id, and for
     an excerpt that does not stand in the text.
     """
     title, url, own_id = (

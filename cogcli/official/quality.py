@@ -31,7 +31,7 @@ class _Given(NamedTuple):
 def score_output(
     output: object, rubric: dict[str, object] | None = None, context: str | None = None
 ) -> dict[str, object]:
-    """The weighted mean, from 0 to 1, of the dimensions that can be measured.
+    """Return the weighted mean, from 0 to 1, of the dimensions that can be measured.
 
     A rubric maps a dimension to its weight, or to an object of `weight` (1) and its own settings:
     `completeness` (`required`: keys; else the share of the values of an object or list that are not empty), `length`
@@ -77,7 +77,7 @@ def score_output(
 def _verdicts(
     found: dict[str, dict[str, object]], rules: dict[str, dict[str, object]]
 ) -> dict[str, list[object]]:
-    """What is met, what is not and what was not measured: the keys and terms asked for, else the dimension."""
+    """Return what is met, what is not and what was not measured: the keys and terms asked for, else the dimension."""
     answer: dict[str, list[object]] = {"passed": [], "failed": [], "unscored": []}
     for name, entry in found.items():
         listed = rules[name].get(_ASKED.get(name, ""))
@@ -126,7 +126,7 @@ def _completeness(given: _Given) -> _Measured:
 
 
 def _values(output: object) -> list[object]:
-    """Every value of the output that is not an object or list, and every empty one."""
+    """Return every value of the output that is not an object or list, and every empty one."""
     found: list[object] = []
     waiting = [output]
     while waiting:

@@ -12,7 +12,9 @@ _JSON = (("Content-Type", "application/json"), ("Accept", "application/json"))
 
 
 def address_of(name: str, what: str) -> str:
-    """The address of a receiver, from the JSON object of names and addresses that `auth_ref` of the service names."""
+    """Return the address of a receiver, from the JSON object of names and addresses that `auth_ref` of the service
+    names.
+    """
     try:
         known = json.loads(secret())
     except ValueError:
@@ -33,7 +35,7 @@ def address_of(name: str, what: str) -> str:
 
 
 def post_json(url: str, name: str, value: dict[str, Any]) -> Any:
-    """The JSON value of the reply, None for another one."""
+    """Return the JSON value of the reply, None for another one."""
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
     reply = fetch(
         url, method="POST", headers=_JSON, body=body, most=_MAX_REPLY, name=f"to `{name}`"

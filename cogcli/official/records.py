@@ -19,9 +19,9 @@ _CHANGES = ("rename", "defaults", "computed", "select")
 
 
 def deduplicate(records: list[Record], key_fields: list[str] | None = None) -> dict[str, object]:
-    """The records without those equal to an earlier one in the key fields, or as a whole without such fields.
+    """Return the records without those equal to an earlier one in the key fields, or as a whole without such fields.
 
-    A field that a record lacks counts as null. Raises Refused for a field that no record has.
+    A field that a record lacks counts as null. Raise Refused for a field that no record has.
     """
     require_columns(records_of(records, "records"), key_fields or (), "field")
     kept: dict[Hashable, Record] = {}
@@ -34,11 +34,12 @@ def deduplicate(records: list[Record], key_fields: list[str] | None = None) -> d
 def join_records(
     records_a: list[Record], records_b: list[Record], key_field: str, join_type: str = "inner"
 ) -> dict[str, object]:
-    """The pairs of records of equal, non-null key as one record each; left, right and outer keep those without partner.
+    """Return the pairs of records of equal, non-null key as one record each; left, right and outer keep those
+    without partner.
 
     A field of B that A has, too, gets `_b` behind its name; what the other side would give is null in a record
     without partner. `matched_count` counts the pairs, `unmatched_count` the records of both sides without partner.
-    At most 100,000 records come back; `truncated` tells that there are more. Raises Refused for a key that one side
+    At most 100,000 records come back; `truncated` tells that there are more. Raise Refused for a key that one side
     does not have.
     """
     if join_type not in _JOINS:
@@ -62,7 +63,7 @@ def join_records(
 
 
 def _by_key(records: list[Record], field: str) -> dict[Hashable, list[Record]]:
-    """The records by their key; those without key, or with null, are in none."""
+    """Return the records by their key; those without key, or with null, are in none."""
     groups: dict[Hashable, list[Record]] = {}
     for record in records:
         if record.get(field) is not None:
@@ -88,7 +89,7 @@ def _joined(
 
 
 def _names_of_b(columns_a: list[str], columns_b: list[str], key_field: str) -> dict[str, str]:
-    """The name in the result of each field of B: never one of A, never that of another field."""
+    """Return the name in the result of each field of B: never one of A, never that of another field."""
     taken, names = {*columns_a, *columns_b}, {}
     for name in columns_b:
         new = name
@@ -104,8 +105,8 @@ def _renamed(record: Record, names: dict[str, str]) -> Record:
 
 
 def merge_records(records: list[Record], strategy: str = "last") -> dict[str, object]:
-    """One record of several: the first or the last value of each field that is not null counts, `deep` also joins
-    nested objects field by field, and `strict` refuses records that disagree.
+    """Return one record of several: the first or the last value of each field that is not null counts, `deep` also
+    joins nested objects field by field, and `strict` refuses records that disagree.
 
     `conflicts` lists, as JSON pointers, where different values met.
     """
@@ -128,11 +129,11 @@ def merge_records(records: list[Record], strategy: str = "last") -> dict[str, ob
 
 
 def transform_records(records: list[Record], mapping: Record) -> dict[str, object]:
-    """The records with fields renamed, filled, computed and selected, in this order.
+    """Return the records with fields renamed, filled, computed and selected, in this order.
 
     `rename` leads from old to new names, `defaults` fills what is absent or null, `computed` gives expressions over the
     fields (`record.price`, or `price` alone), `select` lists what is kept. A mapping without these keys leads from each
-    new name to an old one, and keeps no other field. Raises Refused for a field that no record has, for two fields of
+    new name to an old one, and keeps no other field. Raise Refused for a field that no record has, for two fields of
     one name, and for an expression that has no value, with the number of its record.
     """
     changes = _changes(mapping)
@@ -164,7 +165,7 @@ def transform_records(records: list[Record], mapping: Record) -> dict[str, objec
 
 
 def _computed(records: list[Record], computed: dict[str, str]) -> Iterator[Record]:
-    """The values of the expressions over each record."""
+    """Yield the values of the expressions over each record."""
     columns = columns_of(records)
     compiled = {
         name: compile_expression(text, ["record", *columns]) for name, text in computed.items()

@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"\d{1,9}(?=[.)]\s)|(?=[#>]|[-+]\s|-{3}|~{3})")
 def compose_sections(
     title: str, sections: list[dict[str, object]], note: str | None = None
 ) -> dict[str, object]:
-    """A Markdown report of a title, an optional note and sections, each a `heading` and any of four parts.
+    """Return a Markdown report of a title, an optional note and sections, each a `heading` and any of four parts.
 
     `text` is a paragraph, `facts` an object shown as two columns, `items` a list shown as bullets, `rows` a list
     of objects shown as a table. Absent, null and empty parts are left out; a section without any says so. Lists
@@ -98,7 +98,7 @@ def _escaped(text: str) -> str:
 
 
 def _line(value: object) -> str:
-    """A value in one line of at most 300 characters."""
+    """Return a value in one line of at most 300 characters."""
     if value is None:
         return "–"
     if isinstance(value, dict):

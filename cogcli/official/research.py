@@ -14,12 +14,13 @@ _KINDS = ("raw_text", "fs_path", "pdf_path", "url", "memory_key")
 
 
 def retrieve_sources(items: list[Any], max_chunk_size: float | None = None) -> dict[str, object]:
-    """The items that can be had, with `text` and `source_type`; in `failed` the others, with the `error` and no text.
+    """Return the items that can be had, with `text` and `source_type`; in `failed` the others, with the `error` and
+    no text.
 
     An item names its source by one of raw_text, fs_path, pdf_path, url and memory_key, or by a `source_ref` of `type`
     and `value`, or has its `text`; a text stands for an address or for itself. Files are read as documents are, pages
     fetched as pages are, values found in the project's memory: what these refuse is refused here. With
-    `max_chunk_size` an item for each piece of a text, `ID#1` and so on. Raises Refused where not one can be had.
+    `max_chunk_size` an item for each piece of a text, `ID#1` and so on. Raise Refused where not one can be had.
     """
     if len(items) > _MAX_ITEMS:
         raise Refused("too-large", f"{len(items)} items; at most {_MAX_ITEMS} are retrieved")

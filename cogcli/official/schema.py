@@ -24,7 +24,7 @@ _MAX_MESSAGE = 200
 def validate(
     data: object, schema: dict[str, Any], max_errors: int = 100, check_formats: bool = True
 ) -> dict[str, object]:
-    """Whether data fits a JSON Schema (2020-12 unless `$schema` names another draft), and where it does not.
+    """Return whether data fits a JSON Schema (2020-12 unless `$schema` names another draft), and where it does not.
 
     Errors are `{path, message, rule}`, path being a JSON pointer; at most `max_errors` are listed. References
     stay inside the schema: nothing is fetched. A schema that is none is Refused.
@@ -88,7 +88,7 @@ def _short(message: str) -> str:
 
 
 def _patterns(schema: object) -> Iterator[tuple[str, bool]]:
-    """Every text that the schema may use as a regular expression, and whether for names of keys."""
+    """Yield every text that the schema may use as a regular expression, and whether for names of keys."""
     pending = [schema]
     while pending:
         part = pending.pop()

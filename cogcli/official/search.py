@@ -12,7 +12,9 @@ _MAX_LIMIT = 100
 
 
 def search(query: str, base: str, limit: float = 10) -> dict[str, object]:
-    """What the server found, best first: `title`, `url`, `snippet` of at most `limit` results, each address once."""
+    """Return what the server found, best first: `title`, `url`, `snippet` of at most `limit` results, each address
+    once.
+    """
     words = " ".join(query.split())
     if not words or len(words) > _MAX_QUERY:
         raise Refused("bad-data", f"a query has 1 to {_MAX_QUERY} characters")

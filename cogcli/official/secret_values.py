@@ -98,7 +98,7 @@ _REFERENCE = re.compile(
 
 
 def _stands_for_one(value: str) -> bool:
-    """Whether a value is a sample or a place to be filled in."""
+    """Return whether a value is a sample or a place to be filled in."""
     return len(set(value)) < 6 or _PLACEHOLDER.search(value) is not None
 
 
@@ -236,7 +236,7 @@ def _elements(text: str) -> Iterator[TextSpan]:
 
 
 def _named(name: str, value: str, quoted: bool, start: int) -> Iterator[TextSpan]:
-    """The value of a setting that has the name of a secret, where it is one."""
+    """Yield the value of a setting that has the name of a secret, where it is one."""
     is_password = _PASS.search(name) is not None
     if _is_value(value, quoted) and (_is_password(value) if is_password else _is_random(value, 16)):
         yield TextSpan(start, start + len(value), "password" if is_password else "secret")
@@ -256,14 +256,14 @@ def _headers(text: str) -> Iterator[TextSpan]:
 
 
 def _is_value(value: str, quoted: bool) -> bool:
-    """Whether it is a value itself, not a place for one, a reference, a path or an identifier."""
+    """Return whether it is a value itself, not a place for one, a reference, a path or an identifier."""
     if _stands_for_one(value) or _PATH.match(value) or (not quoted and _REFERENCE.search(value)):
         return False
     return not (_REFERENCE.match(value) or value.lower() in _WEAK)
 
 
 def _is_password(value: str) -> bool:
-    """Whether somebody would choose it as a password: no plain word, no sentence, two kinds of characters."""
+    """Return whether somebody would choose it as a password: no plain word, no sentence, two kinds of characters."""
     if " " in value.strip() or len(value) < 6 or _PLAIN.fullmatch(value):
         return False
     kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
@@ -271,7 +271,7 @@ def _is_password(value: str) -> bool:
 
 
 def _is_random(value: str, least: int) -> bool:
-    """Whether nobody would write it by hand: long, of letters and digits, and hardly any character often."""
+    """Return whether nobody would write it by hand: long, of letters and digits, and hardly any character often."""
     if (
         len(value) < least
         or " " in value
@@ -297,14 +297,14 @@ _FINDERS: tuple[Callable[[str], Iterator[TextSpan]], ...] = (
 
 
 def find_secrets(text: str) -> list[TextSpan]:
-    """All credentials, in the order of the text and without overlaps; the more special kind wins."""
+    """Return all credentials, in the order of the text and without overlaps; the more special kind wins."""
     require_size(text, MAX_TEXT)
     opened = _IMAGE.sub(lambda match: " " * len(match[0]), text)
     return apart(found for find in _FINDERS for found in find(opened))
 
 
 def detect_secrets(text: str) -> dict[str, object]:
-    """Whether a text has credentials, and where: `kind`, `start`, `end`, `line`, `length`; never the value.
+    """Return whether a text has credentials, and where: `kind`, `start`, `end`, `line`, `length`; never the value.
 
     `allowed` is true where there is none, so that it can be asked as a gate.
     """

@@ -112,7 +112,7 @@ class Sentence(NamedTuple):
     end: int
 
     def quote(self, **more: object) -> dict[str, object]:
-        """The sentence as part of an answer."""
+        """Return the sentence as part of an answer."""
         return {"text": self.text, "start": self.start, "end": self.end, **more}
 
 
@@ -125,7 +125,7 @@ class Block(NamedTuple):
 
 
 def require_size(text: str, most: int) -> None:
-    """Raises Refused for a text of more characters than can be read in a second."""
+    """Raise Refused for a text of more characters than can be read in a second."""
     if len(text) > most:
         raise Refused(
             "too-large",
@@ -135,7 +135,7 @@ def require_size(text: str, most: int) -> None:
 
 
 def split_sentences(text: str) -> list[Sentence]:
-    """The sentences of the running text; a sentence never crosses a paragraph or a list item.
+    """Return the sentences of the running text; a sentence never crosses a paragraph or a list item.
 
     No Markdown headings, rules, tables and fenced code, no list marks.
     """
@@ -143,7 +143,7 @@ def split_sentences(text: str) -> list[Sentence]:
 
 
 def sentences_in(text: str, block: Block) -> Iterator[Sentence]:
-    """The sentences of a block."""
+    """Yield the sentences of a block."""
     tokens = list(_TOKEN.finditer(text, block.start, block.end))
     first = 0
     for index, token in enumerate(tokens, 1):
@@ -155,12 +155,12 @@ def sentences_in(text: str, block: Block) -> Iterator[Sentence]:
 
 
 def ends_whole(sentence: str) -> bool:
-    """Whether it ends with a full stop, or what takes its place."""
+    """Return whether it ends with a full stop, or what takes its place."""
     return sentence.rstrip(_CLOSERS).endswith(_STOPS)
 
 
 def ends_sentence(token: str, following: str) -> bool:
-    """Whether a sentence ends with this token, the following one being the next."""
+    """Return whether a sentence ends with this token, the following one being the next."""
     bare = token.rstrip(_CLOSERS)
     if not bare.endswith(_STOPS):
         return False
@@ -174,12 +174,14 @@ def ends_sentence(token: str, following: str) -> bool:
 
 
 def _is_day(token: str, following: str) -> bool:
-    """Whether both are of a date as German writes it: `3. Mai`."""
+    """Return whether both are of a date as German writes it: `3. Mai`."""
     return bool(_ORDINAL.fullmatch(token)) and following.strip(_CLOSERS + ".,;:").lower() in _MONTHS
 
 
 def blocks(text: str) -> list[Block]:
-    """The paragraphs, list items, headings, and other parts (tables, fenced code) of a text, in order; no rules."""
+    """Return the paragraphs, list items, headings, and other parts (tables, fenced code) of a text, in order; no
+    rules.
+    """
     found: list[Block] = []
     fenced = is_open = False
     start = 0
@@ -219,31 +221,31 @@ def split_words(text: str) -> list[str]:
 
 
 def tells(word: str) -> bool:
-    """Whether a word says something by itself: more than a letter, and no stop word."""
+    """Return whether a word says something by itself: more than a letter, and no stop word."""
     return len(word) > 1 and word.replace("’", "'") not in STOP_WORDS
 
 
 def reads_english(text: str) -> bool:
-    """Whether every tenth word at least is one that English texts are full of; texts without words do."""
+    """Return whether every tenth word at least is one that English texts are full of; texts without words do."""
     words = split_words(text)
     return 10 * sum(word.replace("’", "'") in STOP_WORDS for word in words) >= len(words)
 
 
 def telling(text: str) -> Callable[[str], bool]:
-    """What asks of a word of this text whether it says something by itself."""
+    """Return what asks of a word of this text whether it says something by itself."""
     if reads_english(text):
         return tells
     return lambda word: tells(word) and word not in OTHER_STOP_WORDS
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a text that say something by themselves."""
+    """Return the words of a text that say something by themselves."""
     return [word for word in split_words(text) if tells(word)]
 
 
 @cache
 def stemmer(language: str = "en") -> Callable[[str], str]:
-    """What cuts a word of a language to its stem. Raises Refused for a language without stemmer."""
+    """Return what cuts a word of a language to its stem. Raise Refused for a language without stemmer."""
     if language not in STEMMED:
         raise Refused(
             "unsupported",
@@ -258,18 +260,18 @@ def stemmer(language: str = "en") -> Callable[[str], str]:
 
 
 def overlap(one: Set[str], other: Set[str]) -> float:
-    """The part of the words of the shorter that both have."""
+    """Return the part of the words of the shorter that both have."""
     return len(one & other) / (min(len(one), len(other)) or 1)
 
 
 def claims_of(sentence: str) -> list[str]:
-    """The numbers of a sentence, and its capitalised words but the first."""
+    """Return the numbers of a sentence, and its capitalised words but the first."""
     names = [token.strip("'’-") for token in WORD.findall(sentence)[1:] if token[:1].isupper()]
     return NUMBER.findall(sentence) + [name for name in names if name.casefold() not in STOP_WORDS]
 
 
 def claims_in(text: str) -> list[str]:
-    """The claims of all sentences of a text, each once."""
+    """Return the claims of all sentences of a text, each once."""
     return list(dict.fromkeys(claim for s in split_sentences(text) for claim in claims_of(s.text)))
 
 
@@ -280,5 +282,5 @@ class ClaimSource:
         self._parts = {*NUMBER.findall(text), *split_words(text)}
 
     def holds(self, claim: str) -> bool:
-        """Whether the text has the number, or all words of the name."""
+        """Return whether the text has the number, or all words of the name."""
         return claim in self._parts or self._parts.issuperset(split_words(claim) or [""])

@@ -29,7 +29,7 @@ _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 def read_workbook(
     sheet_name: str | None, corners: list[int] | None, max_rows: int, content: bytes = b""
 ) -> dict[str, object]:
-    """The rows of one sheet, the first by default. Raises Refused."""
+    """Return the rows of one sheet, the first by default. Raise Refused."""
     from zipfile import BadZipFile, ZipFile
 
     try:
@@ -41,7 +41,7 @@ def read_workbook(
 
 
 def _checked_parts(archive: ZipFile) -> list[dict[str, Any]]:
-    """Look through all parts before any is read as a document; problems of cells. Raises Refused."""
+    """Look through all parts before any is read as a document; problems of cells. Raise Refused."""
     parts = archive.infolist()
     unpacked, packed = (
         sum(part.file_size for part in parts),
@@ -69,7 +69,9 @@ def _checked_parts(archive: ZipFile) -> list[dict[str, Any]]:
 
 
 def _lacks_values(file: Any) -> bool:
-    """Whether a part has formulas without values. Raises Refused for a document that declares its own entities."""
+    """Return whether a part has formulas without values. Raise Refused for a document that declares its own
+    entities.
+    """
     tail, lacks, first = b"", False, True
     while block := file.read(_BLOCK):
         if first and (block[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in block[:4]):
@@ -169,7 +171,7 @@ def _as_json(value: object) -> object:
 
 
 def read_parquet(max_rows: int, content: bytes = b"") -> dict[str, object]:
-    """The rows of a Parquet file. Raises Refused."""
+    """Return the rows of a Parquet file. Raise Refused."""
     import polars
 
     try:
@@ -190,7 +192,9 @@ def read_parquet(max_rows: int, content: bytes = b"") -> dict[str, object]:
 
 
 def as_workbook(grid: list[list[Any]], sheet_name: str) -> bytes:
-    """An Excel file of one sheet. Texts are texts, whatever they begin with. Raises Refused for what does not fit."""
+    """Return an Excel file of one sheet. Texts are texts, whatever they begin with. Raise Refused for what does not
+    fit.
+    """
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
 

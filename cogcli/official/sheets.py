@@ -31,7 +31,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def read_sheet(
     path: str, sheet_name: str | None = None, range: str | None = None
 ) -> dict[str, object]:
-    """The rows of a CSV, TSV, Excel or Parquet file as objects under the names of the first row.
+    """Return the rows of a CSV, TSV, Excel or Parquet file as objects under the names of the first row.
 
     A `range` such as `B2:D9` takes these cells alone. CSV columns get one type each, as by `read_csv`. What is uneven
     or cannot be read is in `problems` with its line; after 50,000 rows or 16 MiB of text `truncated` is true. Raises
@@ -110,7 +110,7 @@ def _from_csv(path: str, delimiter: str | None, corners: list[int] | None) -> di
 
 
 def _decoded(content: bytes, name: str) -> tuple[str, list[dict[str, Any]]]:
-    """The text of UTF-8 bytes. A line that is not UTF-8 becomes an empty one, and is told."""
+    """Return the text of UTF-8 bytes. A line that is not UTF-8 becomes an empty one, and is told."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
         return content.decode(), []
@@ -136,7 +136,7 @@ def write_sheet(
     """Write rows as a CSV, TSV or Excel file, whole or not at all, in the place of one that is there.
 
     `headers` chooses columns and their order. A text that a spreadsheet program would take for a formula stays text: in
-    CSV behind an apostrophe. Lists and objects are written as JSON. Raises Refused for another kind of file, a column
+    CSV behind an apostrophe. Lists and objects are written as JSON. Raise Refused for another kind of file, a column
     that no row has, and what a cell cannot hold.
     """
     kind = os.path.splitext(path)[1].lower()

@@ -32,10 +32,11 @@ _MAX_DIFFERENCES = 200
 
 
 def embed_by_hash(text: str) -> dict[str, object]:
-    """A vector of 256 numbers and length 1: of each word and of its runs of three to five letters one signed hash.
+    """Return a vector of 256 numbers and length 1: of each word and of its runs of three to five letters one signed
+    hash.
 
     Texts with the same words and parts of words lie near each other, whatever they mean. The same text gives the same
-    vector everywhere. Raises Refused for a text without words.
+    vector everywhere. Raise Refused for a text without words.
     """
     require_size(text, _MAX_EMBEDDED)
     counts = Counter(word[:_MAX_WORD] for word in split_words(text))
@@ -67,7 +68,7 @@ def _add(vector: list[float], feature: str, weight: float) -> None:
 def compare_texts(
     text_a: str, text_b: str, dimensions: list[str] | None = None
 ) -> dict[str, object]:
-    """How alike two texts are, from 0 to 1, and which sentences, numbers and names only one of them has.
+    """Return how alike two texts are, from 0 to 1, and which sentences, numbers and names only one of them has.
 
     `similarity` is the mean of the dimensions asked for, by default `wording` (cosine of words) and `sequence` (equal
     sentences and words in equal order); `numbers`, `names` and `length` are known, too. Others only a model can judge:
@@ -120,7 +121,7 @@ def _sequence(text_a: str, text_b: str) -> float:
 
 
 def _of_claims(digits: bool) -> Callable[[str, str], float]:
-    """The share of numbers, or of names, of both texts together that both have."""
+    """Return the share of numbers, or of names, of both texts together that both have."""
 
     def score(text_a: str, text_b: str) -> float:
         a, b = (
@@ -148,7 +149,7 @@ _USUAL = ("wording", "sequence")
 
 
 def _parts(text: str) -> list[str]:
-    """The sentences, as they are compared. Raises Refused for more than can be."""
+    """Return the sentences, as they are compared. Raise Refused for more than can be."""
     found = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
     if len(found) > _MAX_SENTENCES:
         raise Refused(
@@ -159,7 +160,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
-    """What only one text has: sentences in order, then numbers and names."""
+    """Return what only one text has: sentences in order, then numbers and names."""
     from difflib import SequenceMatcher
 
     a, b = _parts(text_a), _parts(text_b)

@@ -19,10 +19,10 @@ _VARIABLES = {"PATH": "/nowhere", "LANG": "C.UTF-8"}
 
 
 def execute(code: str, language: str) -> dict[str, object]:
-    """What a piece of Python prints: `stdout` and `stderr`, and in `result` its `exit_code`, whether it was `timed_out`
-    after 10 seconds and whether output was `truncated` after 256 KiB.
+    """Return what a piece of Python prints: `stdout` and `stderr`, and in `result` its `exit_code`, whether it was
+    `timed_out` after 10 seconds and whether output was `truncated` after 256 KiB.
 
-    It runs as `python -I` with the standard library, in an empty directory, and starts no process. Raises Refused for
+    It runs as `python -I` with the standard library, in an empty directory, and starts no process. Raise Refused for
     another language, and where the machine has no wall.
     """
     if language.strip().lower() not in ("python", "py", "python3"):
@@ -59,7 +59,7 @@ def execute(code: str, language: str) -> dict[str, object]:
 
 
 def _library() -> list[str]:
-    """What Python itself reads: its library and its own shared library."""
+    """Return what Python itself reads: its library and its own shared library."""
     base = {
         "platbase": sys.base_exec_prefix
     }  # not the virtual environment, whose packages it does not use

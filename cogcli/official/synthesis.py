@@ -95,7 +95,9 @@ def _quotes(entry: dict[str, object]) -> list[dict[str, object]]:
 
 
 def _key_points(sentences: list[_Sentence], limit: int) -> list[_Sentence]:
-    """The sentences whose words most items share, none saying mostly what a better one says; in order of the items."""
+    """Return the sentences whose words most items share, none saying mostly what a better one says; in order of the
+    items.
+    """
     spread = Counter(
         word
         for pair in {(s.item, word) for s in sentences for word in s.words}

@@ -33,7 +33,7 @@ _QUOTED = re.compile(r'"[^"]*"?')
 def read_csv(
     text: str, delimiter: str | None = None, header: bool = True, max_rows: int = 10_000
 ) -> dict[str, object]:
-    """The rows of a CSV text as objects, each column with one type for all of its cells.
+    """Return the rows of a CSV text as objects, each column with one type for all of its cells.
 
     Types are integer, number, boolean, date (kept as text) and string; empty cells are null. Without
     `delimiter` it is the commonest of comma, semicolon, tab and bar in the first line. Rows with too few or too
@@ -47,7 +47,7 @@ def read_csv(
 
 
 def delimiter_of(text: str) -> str:
-    """The commonest of comma, semicolon, tab and bar in the first line, outside of quotes."""
+    """Return the commonest of comma, semicolon, tab and bar in the first line, outside of quotes."""
     return max(_DELIMITERS, key=_QUOTED.sub("", text.partition("\n")[0]).count)
 
 
@@ -77,12 +77,12 @@ def table_of(lines: list[tuple[int, list[str]]], header: bool, max_rows: int) ->
 
 
 def left_out(line: int) -> dict[str, object]:
-    """The problem that a table goes on where reading it ended: figures of it are figures of a part."""
+    """Return the problem that a table goes on where reading it ended: figures of it are figures of a part."""
     return {"line": line, "message": "the table goes on from here, and the rest is not read"}
 
 
 def first_problems(found: Iterable[dict[str, object]]) -> list[dict[str, object]]:
-    """The first hundred problems, and how many there are beyond them at the line of the next one."""
+    """Return the first hundred problems, and how many there are beyond them at the line of the next one."""
     problems = list(islice(iterator := iter(found), _MAX_PROBLEMS))
     if following := next(iterator, None):
         more = 1 + sum(1 for _ in iterator)
@@ -95,7 +95,7 @@ def first_problems(found: Iterable[dict[str, object]]) -> list[dict[str, object]
 def csv_lines(
     text: str, delimiter: str, *, empty: bool = False, cut: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """(number of its first line, cells) of each record, without those that are empty, unless `empty`. Raises Refused
+    """(number of its first line, cells) of each record, without those that are empty, unless `empty`. Raise Refused
     for quotes that do not close, unless the text is `cut`, and for NUL characters, which no text holds."""
     if len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise Refused(
@@ -119,7 +119,7 @@ def csv_lines(
 
 
 def unique_names(cells: list[str]) -> list[str]:
-    """Names of columns: numbered where there is none, with a number behind where they repeat. Raises Refused."""
+    """Return names of columns: numbered where there is none, with a number behind where they repeat. Raise Refused."""
     if len(cells) > _MAX_COLUMNS:
         raise Refused("too-large", f"CSV: {len(cells)} columns; at most {_MAX_COLUMNS} are read")
     names: dict[str, None] = {}
@@ -135,7 +135,7 @@ def _cell(cells: list[str], index: int) -> str:
 
 
 def _column(cells: list[str]) -> tuple[str, list[object]]:
-    """The narrowest type that fits every filled cell, and the values."""
+    """Return the narrowest type that fits every filled cell, and the values."""
     filled = [cell for cell in cells if cell]
     for kind, convert in _TYPES.items():
         if filled and all(convert(cell) is not None for cell in filled):
@@ -193,7 +193,7 @@ def summarize_column(rows: list[dict[str, object]], column: str) -> dict[str, ob
 def total_groups(
     rows: list[dict[str, object]], by: str, measure: str | None = None, max_groups: int = 50
 ) -> dict[str, object]:
-    """How many rows each value of the column `by` has, with sum and mean of the numbers in `measure`.
+    """Return how many rows each value of the column `by` has, with sum and mean of the numbers in `measure`.
 
     The largest group comes first, by sum where there is a measure, else by count. `group_count` counts all;
     `counts` has the number of rows by group.

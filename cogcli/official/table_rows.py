@@ -37,11 +37,11 @@ OPERATORS = ("eq ne lt le gt ge in not_in contains starts_with ends_with is_null
 
 
 def filter_rows(table: list[Record], condition: Record) -> dict[str, object]:
-    """The rows that a condition holds for; `removed` counts the others.
+    """Return the rows that a condition holds for; `removed` counts the others.
 
     `{column: value}` holds where every column named has that value; `{field, op, value}` compares one column; `{all:
     [...]}`, `{any: [...]}` and `{not: {...}}` join conditions. Null is equal to null alone, and neither less nor
-    greater than anything. Raises Refused for an unknown column or operator, and for a row whose value cannot be
+    greater than anything. Raise Refused for an unknown column or operator, and for a row whose value cannot be
     compared.
     """
     rows = records_of(table, "table")
@@ -53,7 +53,7 @@ def filter_rows(table: list[Record], condition: Record) -> dict[str, object]:
 
 
 def _test_of(condition: object, fields: list[str], depth: int) -> Test:
-    """What a condition asks of a row; adds to `fields` which columns it reads."""
+    """Return what a condition asks of a row; adds to `fields` which columns it reads."""
     if not isinstance(condition, dict) or not condition:
         raise Refused(
             "bad-data", f"a condition is an object with something in it, found {kind_of(condition)}"
@@ -81,8 +81,9 @@ def _test_of(condition: object, fields: list[str], depth: int) -> Test:
 
 
 def comparison(condition: Record, fields: list[str]) -> Test:
-    """What `{field, op, value}` asks of a row; adds to `fields` which column it reads. Raises Refused for what is no
-    comparison, the test for a row whose value cannot be compared."""
+    """Return what `{field, op, value}` asks of a row; adds to `fields` which column it reads. Raise Refused for
+    what is no comparison, the test for a row whose value cannot be compared.
+    """
     field, word, value = condition["field"], str(condition["op"]), condition.get("value")
     name = _SIGNS.get(word, word)
     if name not in OPERATORS or not isinstance(field, str):
@@ -148,9 +149,9 @@ def _inside(field: str, name: str, value: object) -> Test:
 
 
 def sort_rows(table: list[Record], sort_by: list[object]) -> dict[str, object]:
-    """The rows in the order of one or more columns, each a name or `{field, order}` with `asc` or `desc`.
+    """Return the rows in the order of one or more columns, each a name or `{field, order}` with `asc` or `desc`.
 
-    Equal rows keep their order, and null comes last in either order. Raises Refused for an unknown column or order,
+    Equal rows keep their order, and null comes last in either order. Raise Refused for an unknown column or order,
     and for a column that holds values of different kinds, or lists or objects.
     """
     rows = list(records_of(table, "table"))
@@ -183,11 +184,11 @@ def _sort_key(key: object) -> tuple[str, bool]:
 def aggregate_columns(
     table: list[Record], aggregations: list[Record], group_by: str | None = None
 ) -> dict[str, object]:
-    """One result for each value of `group_by`, in the order in which they come, or one for the whole table.
+    """Return one result for each value of `group_by`, in the order in which they come, or one for the whole table.
 
     Each aggregation is `{field, function}`, named `<field>_<function>` or by `as`: sum, avg, min, max and median of
     what is filled, count (of what is filled; without `field`, of rows) and distinct. An average, minimum, maximum or
-    median of nothing is null. Raises Refused for an unknown column or function, and for values that have no such
+    median of nothing is null. Raise Refused for an unknown column or function, and for values that have no such
     figure.
     """
     rows = records_of(table, "table")
@@ -242,7 +243,7 @@ def _figure(function: str, values: list[Any], field: str) -> object:
 
 
 def total(numbers: list[int | float]) -> int | float:
-    """The sum: exact for integers within 2^53, else rounded once. Raises Refused for one that is too large."""
+    """Return the sum: exact for integers within 2^53, else rounded once. Raise Refused for one that is too large."""
     try:
         whole = sum(numbers) if all(isinstance(number, int) for number in numbers) else None
         if isinstance(whole, int) and abs(whole) <= _SAFE_INTEGER:
@@ -253,7 +254,7 @@ def total(numbers: list[int | float]) -> int | float:
 
 
 def median(numbers: list[int | float]) -> int | float | None:
-    """The middle of the numbers in order, or the mean of both; None without any."""
+    """Return the middle of the numbers in order, or the mean of both; None without any."""
     ranked, middle = sorted(numbers), len(numbers) // 2
     if not ranked:
         return None

@@ -19,7 +19,7 @@ _HEADER_KEYS = ("title", "heading", "name", "id")
 
 
 def fill_template(template: str, variables: dict[str, object]) -> dict[str, object]:
-    """The template with values in the place of `{{a.b}}`, in one pass: no value is read as a template.
+    """Return the template with values in the place of `{{a.b}}`, in one pass: no value is read as a template.
 
     Texts stand as they are, other values as JSON. A path that leads nowhere stays, and is told in `unresolved`.
     """
@@ -30,7 +30,7 @@ def fill_template(template: str, variables: dict[str, object]) -> dict[str, obje
 def fill_prompt(
     template: str, variables: dict[str, object], format: str = "text"
 ) -> dict[str, object]:
-    """The same for a prompt. `format` says how values are written: `text`, `json` (quoted), `markdown` (lists as
+    """Return the same for a prompt. `format` says how values are written: `text`, `json` (quoted), `markdown` (lists as
     bullets, objects as lines), or `xml` (escaped, so that data cannot close a tag of the template).
     """
     if format not in _FORMATS:
@@ -92,8 +92,9 @@ _FORMATS: dict[str, Callable[[object], str]] = {
 def merge_items(
     items: list[object], separator: str = "\n\n", include_headers: bool = False
 ) -> dict[str, object]:
-    """All items as one text: texts as they are, objects as `key: value` lines, a list of objects as a Markdown table,
-    other lists as bullets. With `include_headers` each begins with its title, heading, name or id, else its number.
+    """Return all items as one text: texts as they are, objects as `key: value` lines, a list of objects as a
+    Markdown table, other lists as bullets. With `include_headers` each begins with its title, heading, name or id,
+    else its number.
     """
     parts = [
         f"## {_header(item, number)}\n\n{_written(item)}" if include_headers else _written(item)

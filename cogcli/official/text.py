@@ -35,7 +35,7 @@ _loading = threading.Lock()
 
 
 def normalize(text: str, form: str = "NFC", keep_lines: bool = True) -> dict[str, object]:
-    """The text without unseen characters and with plain white space: one space, at most one empty line.
+    """Return the text without unseen characters and with plain white space: one space, at most one empty line.
 
     `removed` counts the control, bidi, zero-width and surplus combining characters taken out.
     """
@@ -65,8 +65,8 @@ def _limit_marks(text: str) -> str:
 
 
 def split_sections(text: str, max_level: int = 6, numbered: bool = False) -> dict[str, object]:
-    """The text cut at its headings, in order: those of Markdown, not inside fenced code (`#` to `max_level` marks, or
-    a line of its own that is underlined with `===` or `---`), or the entries of a Debian changelog.
+    """Return the text cut at its headings, in order: those of Markdown, not inside fenced code (`#` to `max_level`
+    marks, or a line of its own that is underlined with `===` or `---`), or the entries of a Debian changelog.
 
     With `numbered` a text without any is cut at its numbered clauses (`1. `, `2. `...), as far as they count up from 0
     or 1. Text before the first heading is a section of level 0 without a title. `measures` counts what was found.
@@ -117,7 +117,9 @@ def _marked_lines(text: str, max_level: int) -> list[tuple[int, str, str]]:
 
 
 def _stands_alone(lines: list[str], number: int) -> bool:
-    """Whether the line is one that an underline makes a heading of: a paragraph of one line, that is nothing else."""
+    """Return whether the line is one that an underline makes a heading of: a paragraph of one line, that is nothing
+    else.
+    """
     before = lines[number - 1].strip() if number > 0 else ""
     return (
         number >= 0
@@ -128,14 +130,15 @@ def _stands_alone(lines: list[str], number: int) -> bool:
 
 
 def _entries(text: str) -> list[tuple[int, str, str]]:
-    """The same for a Debian changelog, whose lines with `#` are comments."""
+    """Return the same for a Debian changelog, whose lines with `#` are comments."""
     found = [(line, _DEBIAN.match(line)) for line in text.splitlines()]
     return [(1, entry[1], "") if entry else (0, "", line) for line, entry in found]
 
 
 def _clauses(text: str) -> list[tuple[int, str, str]]:
-    """The same for numbered clauses. The title of one is its number, with what follows as far as that is a title: it
-    ends with a full stop before the line does, or is a short line of its own."""
+    """Return the same for numbered clauses. The title of one is its number, with what follows as far as that is a
+    title: it ends with a full stop before the line does, or is a short line of its own.
+    """
     marked: list[tuple[int, str, str]] = []
     lines, awaited = text.splitlines(), {0, 1}
     for number, line in enumerate(lines):
@@ -162,7 +165,8 @@ def _heading(line: str) -> tuple[int, str]:
 
 
 def detect_language(text: str, max_candidates: int = 3) -> dict[str, object]:
-    """The likeliest language as an ISO 639-1 code, `und` when the text has no letters to judge by, or none is likely.
+    """Return the likeliest language as an ISO 639-1 code, `und` when the text has no letters to judge by, or none
+    is likely.
 
     Reads the first 10,000 characters; the same text always gives the same answer. `reliable` needs 20 letters
     and a confidence of 0.8.
@@ -200,7 +204,9 @@ def _languages(sample: str) -> list[tuple[str, float]]:
 
 @cache
 def _identifier() -> Any:
-    """The model, read once. It is asked for the languages that have a code of two letters, and their varieties."""
+    """Return the model, read once. It is asked for the languages that have a code of two letters, and their
+    varieties.
+    """
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -122,7 +122,7 @@ def _linked(vectors: list[Vector], free: list[int]) -> list[list[int]]:
 
 
 def _label(ids: list[int], texts: list[str]) -> str:
-    """The words that most items of a cluster hold."""
+    """Return the words that most items of a cluster hold."""
     held = Counter(word for index in ids for word in set(content_words(texts[index])))
     ranked = sorted((word for word in held if held[word] > 1), key=lambda word: (-held[word], word))
     return ", ".join(ranked[:_LABEL_WORDS]) or texts[ids[0]][:60]

@@ -53,7 +53,7 @@ def analyze_trace(
     output_views: list[str] | None = None,
     thresholds: dict[str, object] | None = None,
 ) -> dict[str, object]:
-    """The state after these events, and what it holds: counts, steps, decisions, what events state.
+    """Return the state after these events, and what it holds: counts, steps, decisions, what events state.
 
     Folding events in parts gives the same state as at once. `state_mode` is merge (go on from `trace_state`) or
     replace; `mode` is full, or summary without the views; `output_views` names the views wanted. Steps and decisions
@@ -114,7 +114,7 @@ def checksum(state: object) -> str:
 
 
 def _session(goal: str, events: list[object]) -> str:
-    """The id that the events share, else one of their content."""
+    """Return the id that the events share, else one of their content."""
     for name in ("trace_session_id", "session_id", "trace_id", "run_id"):
         found = next(
             (e[name] for e in events if isinstance(e, dict) and isinstance(e.get(name), str)), None
@@ -210,7 +210,7 @@ def _fold_step(
 def _fold_statements(
     state: dict[str, Any], kind: str, both: dict[str, Any], step: str, index: int
 ) -> None:
-    """What the event itself states: decisions, assumptions, alternatives, a confidence."""
+    """Return what the event itself states: decisions, assumptions, alternatives, a confidence."""
     place = {"event": index, **({"step": step} if step else {})}
     decision = first_text(both, "decision", "verdict")
     if decision and kind.endswith(("decided", "decision", "verified")):

@@ -14,7 +14,7 @@ _MAX_DEPTH = 200
 
 
 def records_of(value: object, name: str) -> list[Record]:
-    """A list of objects as it is. Raises Refused for anything else, with the place of what is not an object."""
+    """Return a list of objects as it is. Raise Refused for anything else, with the place of what is not an object."""
     if not isinstance(value, list):
         raise Refused("bad-data", f"`{name}` is {kind_of(value)}, expected a list of objects")
     for place, record in enumerate(value):
@@ -24,12 +24,12 @@ def records_of(value: object, name: str) -> list[Record]:
 
 
 def columns_of(records: list[Record]) -> list[str]:
-    """The names of all fields, in the order in which they first come."""
+    """Return the names of all fields, in the order in which they first come."""
     return list(dict.fromkeys(name for record in records for name in record))
 
 
 def require_columns(records: list[Record], wanted: Iterable[object], what: str = "column") -> None:
-    """Raises Refused for a name that no record has; without records any name may be."""
+    """Raise Refused for a name that no record has; without records any name may be."""
     known = columns_of(records)
     for name in wanted:
         if records and name not in known:
@@ -39,7 +39,7 @@ def require_columns(records: list[Record], wanted: Iterable[object], what: str =
 
 
 def identity(value: object) -> Hashable:
-    """What is equal for equal JSON values only: `1` and `1.0` are equal, `1` and `true` are not."""
+    """Return what is equal for equal JSON values only: `1` and `1.0` are equal, `1` and `true` are not."""
     if isinstance(value, bool):
         return ("boolean", value)
     if isinstance(value, dict):
@@ -50,12 +50,12 @@ def identity(value: object) -> Hashable:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether it is a number; a boolean is none."""
+    """Return whether it is a number; a boolean is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def at_path(value: object, path: str) -> tuple[bool, object]:
-    """Whether a path such as `a.b.0` leads to something, and what. A whole path that is a key counts first."""
+    """Return whether a path such as `a.b.0` leads to something, and what. A whole path that is a key counts first."""
     if isinstance(value, dict) and path in value:
         return True, value[path]
     for key in path.split("."):
@@ -70,7 +70,7 @@ def at_path(value: object, path: str) -> tuple[bool, object]:
 
 def walk(value: object) -> Iterator[tuple[str, str, object]]:
     """(JSON pointer, nearest key, value) of everything inside a value that is no list or object, in order, and of each
-    key with null before what is under it. Raises Refused for a value nested too deeply."""
+    key with null before what is under it. Raise Refused for a value nested too deeply."""
     waiting: list[tuple[str, str, object, int]] = [("", "", value, 0)]
     while waiting:
         pointer, key, inner, depth = waiting.pop()
@@ -92,25 +92,25 @@ def walk(value: object) -> Iterator[tuple[str, str, object]]:
 
 
 def pointer_part(key: object) -> str:
-    """A key as a part of a JSON pointer."""
+    """Return a key as a part of a JSON pointer."""
     return str(key).replace("~", "~0").replace("/", "~1")
 
 
 def first_text(values: Mapping[str, object], *names: str) -> str:
-    """The first of these fields that holds text that is not empty."""
+    """Return the first of these fields that holds text that is not empty."""
     return next(
         (value for name in names if isinstance(value := values.get(name), str) and value), ""
     )
 
 
 def list_of(values: Mapping[str, object], name: str) -> list[Any]:
-    """A field that holds a list; an empty one for any other."""
+    """Return a field that holds a list; an empty one for any other."""
     value = values.get(name)
     return value if isinstance(value, list) else []
 
 
 def children_of(value: object) -> list[object]:
-    """The values of an object or list; none of any other."""
+    """Return the values of an object or list; none of any other."""
     return (
         list(value.values())
         if isinstance(value, dict)
@@ -121,7 +121,7 @@ def children_of(value: object) -> list[object]:
 
 
 def kind_of(value: object) -> str:
-    """The JSON type of a value, for messages and comparisons."""
+    """Return the JSON type of a value, for messages and comparisons."""
     if is_number(value):
         return "number"
     names = {bool: "boolean", str: "text", list: "array", dict: "object", type(None): "null"}

@@ -33,7 +33,7 @@ _MARKS = (
 def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[str, object]:
     """Frames at even distances over a video of at most 128 MiB: time in seconds, size, the picture as PNG in base64.
 
-    At most 64 frames, and fewer where their pictures would be more than 6 MiB. Raises Refused for what is not a video,
+    At most 64 frames, and fewer where their pictures would be more than 6 MiB. Raise Refused for what is not a video,
     has frames of more than 50 million pixels, or takes more than 40 seconds or 900 MB.
     """
     if not 1 <= max_frames <= _MAX_FRAMES or not 16 <= width <= 1920:
@@ -46,7 +46,7 @@ def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[st
 
 
 def extract(count: int, width: int, content: bytes = b"") -> dict[str, object]:
-    """The frames of a video's bytes, in a process that may break."""
+    """Return the frames of a video's bytes, in a process that may break."""
     import av
 
     try:

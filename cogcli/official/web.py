@@ -48,7 +48,7 @@ _AROUND = {
 
 
 def extract_content(content: str) -> dict[str, object]:
-    """The readable text of a page as plain Markdown-like lines, its title, language and links.
+    """Return the readable text of a page as plain Markdown-like lines, its title, language and links.
 
     Scripts, styles, navigation, forms and what the page hides are left out. What the page names as its content, by
     `main` or its only `article`, is read whole; else its article, if one stands out, else all of it. Links keep their
@@ -67,12 +67,12 @@ def require_page_size(content: str) -> None:
 
 
 def read_page(content: bytes) -> dict[str, object]:
-    """The answer of `extract_content` for a page in UTF-8, in a process that may break."""
+    """Return the answer of `extract_content` for a page in UTF-8, in a process that may break."""
     return read_text_of_page(content.decode("utf-8", "surrogatepass"))
 
 
 def read_text_of_page(content: str) -> dict[str, object]:
-    """The same for the text of a page. Only for a process that is confined already."""
+    """Return the same for the text of a page. Only for a process that is confined already."""
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(_closed(content), "html.parser")
@@ -88,7 +88,7 @@ def read_text_of_page(content: str) -> dict[str, object]:
 
 
 def _article(soup: BeautifulSoup) -> str:
-    """What stands out as the article of a page; empty without it, or without the library that looks for it."""
+    """Return what stands out as the article of a page; empty without it, or without the library that looks for it."""
     try:
         import trafilatura
     except ModuleNotFoundError as error:
@@ -113,7 +113,7 @@ def _closed(html: str) -> str:
 
 
 def _read(root: Tag) -> tuple[str, list[dict[str, str]], int]:
-    """The text and links of an element, and how deep it goes."""
+    """Return the text and links of an element, and how deep it goes."""
     from bs4.element import NavigableString, Tag
 
     parts: list[str] = []

@@ -28,7 +28,7 @@ _SCRIPT = re.compile(r"[A-Z]+")
 
 
 def normalize_results(results: list[Any], mode: str = "quick") -> dict[str, object]:
-    """What a search found as items, each address once: `quick` with the snippet, `deep` with what to retrieve.
+    """Return what a search found as items, each address once: `quick` with the snippet, `deep` with what to retrieve.
 
     A result without an http address is kept in `quick` if it has a snippet. Items have an id that follows from the
     address alone.
@@ -44,7 +44,7 @@ def normalize_results(results: list[Any], mode: str = "quick") -> dict[str, obje
 
 
 def verify_source(url: str, trusted_hosts: list[str] | None = None) -> dict[str, object]:
-    """Whether an address is https, public, of one script in each part of its host, and of a listed host.
+    """Return whether an address is https, public, of one script in each part of its host, and of a listed host.
 
     Only the address is looked at: what stands there is not, and no name is looked up. Without a list none is trusted.
     """
@@ -96,7 +96,7 @@ def _item(result: Any, *, deep: bool) -> dict[str, object] | None:
 
 
 def _split(url: str) -> SplitResult | None:
-    """The parts of an http or https address without user info; None for anything else."""
+    """Return the parts of an http or https address without user info; None for anything else."""
     text = url.strip()
     if len(text) > _MAX_URL or any(
         character <= " " or character == "\x7f" or character == "\\" for character in text
@@ -113,7 +113,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _host(parts: SplitResult) -> str:
-    """The host as it is looked up; empty for none."""
+    """Return the host as it is looked up; empty for none."""
     name = (parts.hostname or "").removesuffix(".")
     if ":" in name:
         return name
@@ -126,7 +126,9 @@ def _host(parts: SplitResult) -> str:
 
 
 def _normalized(parts: SplitResult) -> str:
-    """One form for addresses of one page: host in ASCII, no port of its scheme, fragment, or mark of an advertiser."""
+    """Return one form for addresses of one page: host in ASCII, no port of its scheme, fragment, or mark of an
+    advertiser.
+    """
     host = _host(parts)
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
@@ -140,7 +142,7 @@ def _normalized(parts: SplitResult) -> str:
 
 
 def _labels(host: str) -> list[str]:
-    """The parts of a host as people read them."""
+    """Return the parts of a host as people read them."""
     return [_readable(label) for label in host.split(".")]
 
 
@@ -164,6 +166,6 @@ def _is_public(host: str) -> bool:
 
 
 def _is_of(host: str, name: str) -> bool:
-    """Whether a host is a listed one or lies below it."""
+    """Return whether a host is a listed one or lies below it."""
     listed = name.strip().lower().removesuffix(".").removeprefix("*.")
     return bool(listed) and (host == listed or host.endswith(f".{listed}"))

@@ -79,7 +79,7 @@ def _risk(match: re.Match[str], line: int) -> dict[str, object]:
 
 
 def _context(line: str, start: int, end: int) -> str:
-    """The place with up to 60 characters of whole words on both sides."""
+    """Return the place with up to 60 characters of whole words on both sides."""
     before, after = line[max(0, start - _AROUND) : start], line[end : end + _AROUND]
     if start > _AROUND:
         before = f"… {before.partition(' ')[2]}"
@@ -89,7 +89,7 @@ def _context(line: str, start: int, end: int) -> str:
 
 
 def rate_risks(risks: list[dict[str, object]]) -> dict[str, object]:
-    """One level for a list of risks: none, low, medium or high, with the score behind it and the worst first.
+    """Return one level for a list of risks: none, low, medium or high, with the score behind it and the worst first.
 
     A risk counts 1, 3 or 5 by its `severity`; the level is high from one high risk or 10 points, medium from 4.
     """
