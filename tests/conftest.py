@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import signal
 import socket
@@ -12,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import settings
 from support.examples import FEWEST, LONG
 from support.project import Project
@@ -118,6 +120,14 @@ def command_server() -> Iterator[None]:
     """Ends the server of commands with the test process."""
     yield
     Project.server.close()
+
+
+@pytest.fixture
+def hours_in_a_long_run(pytestconfig: pytest.Config) -> None:
+    """In a long run the test may take six hours. `faulthandler_timeout` would end it after minutes."""
+    if LONG:
+        file = pytestconfig.stash[fault_handler_stderr_fd_key]
+        faulthandler.dump_traceback_later(6 * 3600, exit=True, file=file)
 
 
 @pytest.fixture

@@ -66,8 +66,10 @@ class QuestionRelay:
 
         if not read_record(InputDemand, result).is_unfinished:
             return None
-        demand = InputRequiredResult.model_validate(result)
-        asked = demand.input_requests or {}
+        try:
+            asked = InputRequiredResult.model_validate(result).input_requests or {}
+        except ValueError:  # it has not the form of the protocol
+            return None
         if len(asked) > _MOST_AT_ONCE:
             return None
         answers = {}

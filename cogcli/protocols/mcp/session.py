@@ -351,6 +351,8 @@ def _slow_start_error(stderr_text: str) -> CallTimeoutError:
 
 MAX_PAGES: Final = 50
 MAX_TOOLS: Final = 2000
+MOST_LIST_PAGES: Final = 10
+"""The most pages of a list of resources or prompts. What follows is not listed, but may be read."""
 
 
 async def list_tools(session: ClientSession) -> list[Json]:
@@ -392,7 +394,7 @@ async def _list_pages(list_page: Callable[..., Awaitable[BaseModel]], member: st
 
     found: list[Json] = []
     cursor: str | None = None
-    for _ in range(MAX_PAGES):
+    for _ in range(MOST_LIST_PAGES):
         params = PaginatedRequestParams(cursor=cursor) if cursor else None
         try:
             page = await list_page(params=params)
@@ -401,7 +403,7 @@ async def _list_pages(list_page: Callable[..., Awaitable[BaseModel]], member: st
         members = page.model_dump(by_alias=True, mode="json", exclude_none=True)
         found += members[member]
         cursor = members.get("nextCursor")
-        if not cursor:
+        if not cursor or len(found) >= MAX_TOOLS:
             break
     return found[:MAX_TOOLS]
 
