@@ -39,6 +39,11 @@ class Evaluation:
 
         Record the read if the path leads to a fact.
         """
+        if scope is self.data:
+            known = self.reads.get(path, MISSING)
+            if known is not MISSING:  # rules of a pack read the same few facts
+                self.last = path
+                return MISSING if known is None else known
         value = scope
         for segment in segments:
             if isinstance(value, dict):

@@ -162,6 +162,16 @@ def _not(call: OperatorCall) -> Evaluate:
     return lambda evaluation, scope: not condition(evaluation, scope)
 
 
+def _equal_to_text(value: Evaluate, known: str) -> Evaluate:
+    """Compile `==` with a constant text, which most conditions of rules are."""
+
+    def compare(evaluation: Evaluation, scope: object) -> bool:
+        found = value(evaluation, scope)
+        return found == known if type(found) is str else same(found, known)
+
+    return compare
+
+
 def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], Evaluate]:
     """Compile an operator that applies a function to the values of all its arguments."""
 
@@ -170,6 +180,8 @@ def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], E
         if len(parts) == 2:  # most are, and this is the hot path of a rule
             first, second = parts
             known = call.arguments[1]
+            if function is same and isinstance(known, str):
+                return _equal_to_text(first, known)
             if not isinstance(known, dict | list):  # a constant
                 return lambda evaluation, scope: function(first(evaluation, scope), known)
             return lambda evaluation, scope: function(

@@ -255,15 +255,15 @@ class _Judgment:
 
     def judge(self, rule: CompiledPolicyRule) -> None:
         """Evaluate one rule and update the verdict."""
-        declared, stage = rule.declared, rule.stage
         if rule.needs_arguments and self._call.arguments is None:
             return
         if self._call.unknown and rule.may_read(self._call.unknown):
-            self._waiting.append(declared.rule_id)
+            self._waiting.append(rule.declared.rule_id)
             return
         found = evaluate_in(rule.condition, self._evaluation)
         if found is False:
             return
+        declared, stage = rule.declared, rule.stage
         verdict, reason = self._find_verdict(rule, None if found is True else found)
         if not declared.is_enforced:
             self._would.append({"rule": declared.rule_id, "verdict": verdict})
