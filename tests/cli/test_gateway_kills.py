@@ -26,7 +26,12 @@ PART = CALLS // (KILLS + 1)
 """The most calls that a gateway answers before it is killed, so that the last one has some left."""
 PACK = """
 contract_meta: {contract_version: "1.0"}
-pack_meta: {pack_id: desk, pack_version: 1.0.0, defaults: {safety_mode: destructive}}
+pack_meta:
+  pack_id: desk
+  pack_version: 1.0.0
+  defaults:
+    safety_mode: destructive
+    budget: {tool_calls: {per_turn: 100000, per_workflow: 100000}, wall_clock_ms: 100000000}
 policy_layer: {permissions: [{role: clerk, allow: [mcp.test.writes]}]}
 tooling_layer: {capabilities: {mcp.test.writes: {approval_mode: network}}}
 decision_layer:
