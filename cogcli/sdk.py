@@ -179,7 +179,7 @@ def open_store(name: str, versions: Sequence[Sequence[str]]) -> AbstractContextM
 
 
 def has_store(name: str) -> bool:
-    """Whether a file of this store exists, damaged or not. The check creates no file."""
+    """Return whether a file of this store exists, damaged or not. The check creates no file."""
     directory = ACCESS.get().store_dir
     return bool(directory) and os.path.lexists(os.path.join(directory, name))
 

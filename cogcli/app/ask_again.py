@@ -35,7 +35,7 @@ def read_start(first: Event) -> RecordedStart:
 
 
 def is_agent_run(start: RecordedStart) -> bool:
-    """Whether the run belongs to an agent."""
+    """Return whether the run belongs to an agent."""
     return start.using == "agent"
 
 
@@ -104,7 +104,7 @@ def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[s
 
 
 def is_built_in(policy: RecordedPolicy | None) -> bool:
-    """Whether a run used the built-in pack, which agents without a pack of their own use."""
+    """Return whether a run used the built-in pack, which agents without a pack of their own use."""
     return policy is not None and policy.pack.partition("@")[0] == BUILT_IN_PACK
 
 

@@ -84,7 +84,7 @@ def stale_schemas(root: str, known: KnownIds | None) -> dict[str, bytes]:
 
 
 def leads_out(root: str) -> bool:
-    """Whether the folder of the schemas is a link, or below a link, to a place outside `root`."""
+    """Return whether the folder of the schemas is a link, or below a link, to a place outside `root`."""
     return bool(find_leaving_link(os.path.join(root, FOLDER), root))
 
 

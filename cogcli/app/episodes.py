@@ -52,7 +52,7 @@ def find_unreadable(settings: Settings) -> Counter[str]:
 
 
 def _may_read(directory: Path) -> bool:
-    """Whether this user may read the log of an episode; also if it has none."""
+    """Return whether this user may read the log of an episode; also if it has none."""
     if not os.access(directory, os.R_OK | os.X_OK):
         return False
     log = directory / EVENTS

@@ -46,7 +46,7 @@ class RemovalCriteria(NamedTuple):
     expired_at: str | None = None
 
     def fits(self, row: EpisodeRow) -> bool:
-        """Whether the outcome and age of an episode match.
+        """Return whether the outcome and age of an episode match.
 
         The outcome of a running or waiting episode is not compared, so that the report lists the
         episode as kept."""
@@ -190,7 +190,7 @@ def remove_planned(
 
 
 def _may_drop(runs_dir: Path, planned: set[str], ids: list[str]) -> bool:
-    """Whether an archive with these episodes may go: all were planned, and none was pinned since."""
+    """Return whether an archive with these episodes may go: all were planned, and none was pinned since."""
     return planned.issuperset(ids) and not read_pins(runs_dir).intersection(ids)
 
 

@@ -135,7 +135,7 @@ class RequirementSearch:
         return tuple(dict.fromkeys(needs))
 
     def _may_be_refused(self, closure: Catalog) -> bool:
-        """Whether a run of the closure may be refused for the errors in files.
+        """Return whether a run of the closure may be refused for the errors in files.
 
         True if a file of the closure has an error, if a file with an error contains no spec of the
         catalog, or if this is unknown."""
@@ -271,7 +271,7 @@ def _need_from_reason(reason: Reason, service: Service | None) -> MissingRequire
 
 
 def is_model(service: Service | None) -> bool:
-    """Whether a service is a language model, by its `metadata.purpose`."""
+    """Return whether a service is a language model, by its `metadata.purpose`."""
     return service is not None and service.metadata.purpose == MODEL
 
 

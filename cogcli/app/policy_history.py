@@ -445,7 +445,7 @@ def _recorded_members(event: Event, spent: Mapping[str, str]) -> Json:
 
 
 def _has_different_effect(was: Json, will: Json) -> bool:
-    """Whether two verdicts differ in more than their reasons."""
+    """Return whether two verdicts differ in more than their reasons."""
     return any(was[name] != will[name] for name in ("verdict", "gate", "obligations"))
 
 

@@ -41,7 +41,7 @@ def selection_options(settings: Settings) -> SelectionOptions:
 
 
 def is_untrusted(settings: Settings, kind: str, id: str) -> bool:
-    """Whether a skill or a pack belongs to a project that is not trusted. An empty id stands for a
+    """Return whether a skill or a pack belongs to a project that is not trusted. An empty id stands for a
     shipped spec."""
     if settings.project is None or settings.trust or not id:
         return False

@@ -155,7 +155,7 @@ def _registry_of(settings: Settings, *, is_own: bool) -> Registry:
 
 
 def _is_own(settings: Settings, directory: Path, log: LogIndex) -> bool:
-    """Whether a checkpoint vouches for the first event of a log."""
+    """Return whether a checkpoint vouches for the first event of a log."""
     if log.started is None:
         return False
     vouched = _read_vouched_events(settings, directory)

@@ -40,7 +40,7 @@ _UNREADABLE: Final = (
 
 
 def is_expired(row: EpisodeRow, now: str) -> bool:
-    """Whether the retention period of a sealed episode has ended.
+    """Return whether the retention period of a sealed episode has ended.
 
     An episode never expires if it is unreadable, has no pack, or has a pack without a retention
     period for its class."""

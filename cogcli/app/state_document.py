@@ -46,7 +46,7 @@ def read_stored_state(directory: Path) -> bytes | None:
 
 
 def has_file(directory: Path, name: str) -> bool:
-    """Whether an episode has a file with this name. Raise UnusableEnvironment."""
+    """Return whether an episode has a file with this name. Raise UnusableEnvironment."""
     with open_episode(directory) as folder:
         return folder.holds(name)
 
@@ -109,7 +109,7 @@ def _import_projection() -> ModuleType:
 
 
 def is_foreign(directory: Path) -> bool:
-    """Whether another tool wrote the log of an episode; False without a log."""
+    """Return whether another tool wrote the log of an episode; False without a log."""
     from cogcli.episode.verify.foreign import is_foreign as tells_so
 
     with open_episode(directory) as folder:

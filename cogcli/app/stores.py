@@ -22,12 +22,12 @@ def store_directory(settings: Settings) -> Path:
 
 
 def has_store(settings: Settings, file: str) -> bool:
-    """Whether the file of this store exists. It may be damaged."""
+    """Return whether the file of this store exists. It may be damaged."""
     return os.path.lexists(store_directory(settings) / file)
 
 
 def is_of_project(settings: Settings, file: str) -> bool:
-    """Whether a spec belongs to a project that is not trusted and is not in a root that the user
+    """Return whether a spec belongs to a project that is not trusted and is not in a root that the user
     trusts."""
     if not settings.bound:
         return False

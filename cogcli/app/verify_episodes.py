@@ -220,7 +220,7 @@ def repair(settings: Settings, directory: Path) -> bool:
 
 
 def is_repairable(directory: Path) -> bool:
-    """Whether `--repair` can repair the last line of an unsealed log."""
+    """Return whether `--repair` can repair the last line of an unsealed log."""
     with open_episode(directory) as folder:
         try:
             damage = None if MANIFEST in folder.entries() else find_damage(folder)
@@ -230,7 +230,7 @@ def is_repairable(directory: Path) -> bool:
 
 
 def _is_damaged(directory: Path) -> bool:
-    """Whether a line of an unsealed log was altered."""
+    """Return whether a line of an unsealed log was altered."""
     with open_episode(directory) as folder:
         try:
             return MANIFEST not in folder.entries() and find_damage(folder) is not None
@@ -239,7 +239,7 @@ def _is_damaged(directory: Path) -> bool:
 
 
 def _is_only_unsealed(directory: Path) -> bool:
-    """Whether the run has ended without a manifest, and its log and blobs are unaltered.
+    """Return whether the run has ended without a manifest, and its log and blobs are unaltered.
 
     False for the log of another tool."""
     with open_episode(directory) as folder:

@@ -41,11 +41,11 @@ EPISODE_OF_LINE: Final = WingFunction("cogcli.scale.lookup", "find_episode")
 
 
 def is_batch_word(text: str) -> bool:
-    """Whether a string names a batch by its id, or by the beginning of it."""
+    """Return whether a string names a batch by its id, or by the beginning of it."""
     return text.startswith("ba_") and text[3:].isalnum()
 
 
 def is_line_word(text: str) -> bool:
-    """Whether a string names a line of a batch: `ba_.../LINE`."""
+    """Return whether a string names a line of a batch: `ba_.../LINE`."""
     batch, slash, line = text.partition("/")
     return bool(slash) and is_batch_word(batch) and line.isascii() and line.isdigit()

@@ -79,7 +79,7 @@ class _TestedCase(NamedTuple):
         return self.result.status == FAILED and self.lacking_extra is None
 
     def really_ran(self, outside: Collection[str]) -> bool:
-        """Whether the case passed with a successful run, and no stub answered for one of these
+        """Return whether the case passed with a successful run, and no stub answered for one of these
         capabilities.
         """
         if self.run is None or self.result.status != PASSED or not self.case.ends_well:

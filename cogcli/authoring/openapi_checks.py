@@ -353,12 +353,12 @@ _REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)
 
 
 def _is_rejected_value(problem: Problem) -> bool:
-    """Whether a static problem is a value that the service would reject."""
+    """Return whether a static problem is a value that the service would reject."""
     return problem.code == "wire.type" and bool(_REJECTED.search(problem.message))
 
 
 def _prevents_call(problem: Problem) -> bool:
-    """Whether a static problem prevents a call: an error, an unreadable document, an untrusted
+    """Return whether a static problem prevents a call: an error, an unreadable document, an untrusted
     service.
     """
     return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")

@@ -48,7 +48,7 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
 
 def is_trusted_folder(settings: Settings, directory: str) -> bool:
-    """Whether the registry next to scenarios is trusted, which is the case if its project is.
+    """Return whether the registry next to scenarios is trusted, which is the case if its project is.
     Naming scenarios grants no trust.
     """
     place = os.path.realpath(directory) + os.sep

@@ -111,7 +111,7 @@ def all_cases(settings: Settings) -> RequestedCases:
 
 
 def is_own(settings: Settings, layer: Layer) -> bool:
-    """Whether a layer is the user's. The shipped layer is not, unless it is the project."""
+    """Return whether a layer is the user's. The shipped layer is not, unless it is the project."""
     return layer.name != BUILT_IN or layer.root == settings.project
 
 
@@ -170,7 +170,7 @@ def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> Reque
 
 
 def _fits(case_id: str, pattern: str) -> bool:
-    """Whether a pattern of cases, or of skills, names a case."""
+    """Return whether a pattern of cases, or of skills, names a case."""
     return fnmatchcase(case_id, pattern) or fnmatchcase(case_id.partition("/")[0], pattern)
 
 
@@ -246,7 +246,7 @@ def _test(
 
 
 def _is_trusted(settings: Settings, case: SkillCase) -> bool:
-    """Whether the layer of a case is trusted. With nested roots the innermost one decides."""
+    """Return whether the layer of a case is trusted. With nested roots the innermost one decides."""
     path = os.path.realpath(case.source.path)
     layers = [
         layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)

@@ -63,7 +63,7 @@ def summary_line(checked: Sequence[SpecResult], noun: str) -> str:
 
 
 def is_shipped(settings: Settings, file: str) -> bool:
-    """Whether a file, given by its display path, is shipped and does not belong to the project."""
+    """Return whether a file, given by its display path, is shipped and does not belong to the project."""
     root = next((layer.root for layer in settings.layers if layer.name == BUILT_IN), "")
     return root != settings.project and Layers(settings).of(file) == BUILT_IN
 

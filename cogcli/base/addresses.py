@@ -64,13 +64,13 @@ def _reached_address(address: _Address) -> _Address:
 
 
 def _is_private(address: _Address) -> bool:
-    """Whether the setting `private` adds this address to the public ones."""
+    """Return whether the setting `private` adds this address to the public ones."""
     own = (net for net in _PRIVATE if net.version == address.version)
     return address != _METADATA and any(address in net for net in own)
 
 
 def _is_public(address: _Address) -> bool:
-    """Whether the address is globally routable."""
+    """Return whether the address is globally routable."""
     if address.version == 6 and address not in _UNICAST:
         return False
     return address.is_global and not (address.is_multicast or address.is_reserved)

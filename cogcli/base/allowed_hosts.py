@@ -40,7 +40,7 @@ def host_refusal(host: str, port: int | None, network: str) -> str:
 
 
 def allows_host(named: str, hosts: Sequence[str]) -> bool:
-    """Whether `hosts` allows a `HOST` or `HOST:PORT`. An entry without a port allows the default
+    """Return whether `hosts` allows a `HOST` or `HOST:PORT`. An entry without a port allows the default
     ports of http and https."""
     wanted, port = _split_port(named)
     for each in hosts:
@@ -103,7 +103,7 @@ def _list_hosts(value: object) -> Iterator[str]:
 
 
 def is_private_host(named: str) -> bool:
-    """Whether a `HOST` or `HOST:PORT` is known not to be public before any look-up."""
+    """Return whether a `HOST` or `HOST:PORT` is known not to be public before any look-up."""
     return bool(_refuse_literal_address(_split_port(named)[0]))
 
 

@@ -31,7 +31,7 @@ class Function(NamedTuple):
 
 
 def contains(container: object, part: object) -> bool:
-    """Whether a list has an equal element, an object has the key, or a string contains the substring.
+    """Return whether a list has an equal element, an object has the key, or a string contains the substring.
 
     Raise ExpressionError.
     """

@@ -27,7 +27,7 @@ if sys.platform == "win32":
                     raise BlockingIOError(error.errno, error.strerror) from error
 
     def is_free(fd: int) -> bool:
-        """Whether no other process has the lock.
+        """Return whether no other process has the lock.
 
         If it is free, no process can take it before the descriptor is closed.
         """
@@ -56,7 +56,7 @@ else:
         fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def is_free(fd: int) -> bool:
-        """Whether no other process has the lock.
+        """Return whether no other process has the lock.
 
         If it is free, no process can take it before the descriptor is closed.
         """

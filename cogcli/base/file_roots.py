@@ -20,7 +20,7 @@ def roots_of(declared: Sequence[Sequence[str]]) -> Roots:
 
 
 def is_within(real: str, roots: Roots) -> bool:
-    """Whether a path is a root, or below a root, of each declaration.
+    """Return whether a path is a root, or below a root, of each declaration.
 
     `real` must contain no links. The result is true if there is no declaration.
     """
@@ -28,7 +28,7 @@ def is_within(real: str, roots: Roots) -> bool:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path is below a folder."""
+    """Return whether a path is below a folder."""
     return path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

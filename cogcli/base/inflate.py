@@ -66,5 +66,5 @@ def _inflate(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
 
 
 def _has_wrapper(data: bytes) -> bool:
-    """Whether deflate data begins with the header of its wrapper, which some servers leave out."""
+    """Return whether deflate data begins with the header of its wrapper, which some servers leave out."""
     return not data or data[0] & 0x0F == 8

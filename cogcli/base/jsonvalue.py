@@ -44,7 +44,7 @@ def only_texts(values: Iterable[object]) -> list[str]:
 
 
 def is_list_of(value: object, kind: type[_Item]) -> TypeGuard[list[_Item]]:
-    """Whether a value is a list whose items are all of this type."""
+    """Return whether a value is a list whose items are all of this type."""
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
@@ -88,7 +88,7 @@ def walk_scalars(value: object) -> Iterator[object]:
 
 
 def has_at_most_values(value: object, limit: int) -> bool:
-    """Whether a value consists of at most `limit` values, including itself. Counting stops there."""
+    """Return whether a value consists of at most `limit` values, including itself. Counting stops there."""
     return sum(1 for _ in islice(walk_values(value), limit + 1)) <= limit
 
 
@@ -239,7 +239,7 @@ def preview(value: object, limit: int = 60) -> str:
 
 
 def equal(a: object, b: object) -> bool:
-    """Whether two values are deeply equal without coercion: `1 == 1.0`, but `true` is not `1`."""
+    """Return whether two values are deeply equal without coercion: `1 == 1.0`, but `true` is not `1`."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):

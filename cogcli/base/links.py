@@ -27,7 +27,7 @@ _PASSED = _DIRECTORY | getattr(os, "O_PATH", 0)
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a normalized path is this folder, or below it. Links are not followed."""
+    """Return whether a normalized path is this folder, or below it. Links are not followed."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

@@ -39,7 +39,7 @@ def merge(strategy: str, present: object, value: object) -> object:
 
 
 def replaces_present(strategy: str) -> bool:
-    """Whether a write with this strategy replaces the existing value entirely.
+    """Return whether a write with this strategy replaces the existing value entirely.
 
     False for an unknown strategy.
     """

@@ -107,7 +107,7 @@ class Redactor:
         return self._mask(value, True)
 
     def is_clean(self, values: Iterable[Any], names: Iterable[str] = ()) -> bool:
-        """Whether `mask` would leave each of these values and names unchanged. A name is never JSON."""
+        """Return whether `mask` would leave each of these values and names unchanged. A name is never JSON."""
         if not self._values:
             return not self._has_secret_key(values)
         return not (self._needs_mask(values, True) or self._needs_mask(names, True))
@@ -127,7 +127,7 @@ class Redactor:
         return value if rebuilt == value else rebuilt
 
     def _needs_mask(self, values: Iterable[Any], named: bool) -> bool:
-        """Whether any of these values must be masked. `named`: secret key names are recognized.
+        """Return whether any of these values must be masked. `named`: secret key names are recognized.
 
         This is the hot path: it builds nothing, and it skips plain keys and clean strings without a
         call.
@@ -155,7 +155,7 @@ class Redactor:
         return False
 
     def _has_secret_key(self, values: Iterable[Any]) -> bool:
-        """Whether a key in any of these values, or in a string of JSON, marks a member as secret."""
+        """Return whether a key in any of these values, or in a string of JSON, marks a member as secret."""
         for value in values:
             kind = type(value)
             if kind is str:
@@ -178,7 +178,7 @@ class Redactor:
         return bool(numbers) and str(value) in numbers
 
     def _key_needs_mask(self, value: Json, named: bool) -> bool:
-        """Whether a key must be masked, or marks its member as secret."""
+        """Return whether a key must be masked, or marks its member as secret."""
         for key, item in value.items():
             verdict = self._verdict(key)
             if verdict == _HOLDS or (
@@ -188,7 +188,7 @@ class Redactor:
         return False
 
     def _text_needs_mask(self, text: str, named: bool) -> bool:
-        """Whether a string must be masked. Short clean strings are cached."""
+        """Return whether a string must be masked. Short clean strings are cached."""
         clean = self._clean  # read before the search, because `add` replaces it after the search
         if self._values and self._search.is_in(text):
             return True
@@ -247,7 +247,7 @@ class Redactor:
 
 
 def _is_secret_member(verdict: int, container: Json, value: object) -> bool:
-    """Whether a member is secret by its key, or by the name that the enclosing object declares."""
+    """Return whether a member is secret by its key, or by the name that the enclosing object declares."""
     if value is None or type(value) is bool or value in (MASK, "", [], {}):
         return False
     if verdict != _VALUE:
@@ -278,7 +278,7 @@ def _mask_inside_json(text: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def names_secret(key: str) -> bool:
-    """Whether the words of a key indicate that its value is secret."""
+    """Return whether the words of a key indicate that its value is secret."""
     words = [word.lower() for word in _WORDS.findall(key)]
     for n, word in enumerate(words):
         pair = tuple(words[n - 1 : n + 1]) if n else ()

@@ -83,7 +83,7 @@ def parse_target(text: str) -> Target | None:
 
 
 def overlap(a: Target, b: Target) -> bool:
-    """Whether two targets are the same place, or one contains the other."""
+    """Return whether two targets are the same place, or one contains the other."""
     if a.namespace != b.namespace:
         return False
     shorter = min(len(a.path), len(b.path))

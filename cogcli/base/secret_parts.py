@@ -121,7 +121,7 @@ def _decode_text(text: str) -> str:
 
 
 def looks_random(text: str) -> bool:
-    """Whether a string looks randomly generated.
+    """Return whether a string looks randomly generated.
 
     Such a string has at least 16 characters without a space and at least 6 different ones. It is not
     a host, mail address or date. Its neighboring characters form pairs that are rare in words.

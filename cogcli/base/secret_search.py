@@ -86,7 +86,7 @@ class SecretSearch:
         """Built when a long text is first searched."""
 
     def is_in(self, text: str) -> bool:
-        """Whether the text contains a form of a secret."""
+        """Return whether the text contains a form of a secret."""
         if self._has_form(text.casefold()):
             return True
         if _DECODABLE.search(text) is None:
@@ -94,7 +94,7 @@ class SecretSearch:
         return any(self._has_form(view.text.casefold()) for view in _list_views(text))
 
     def _has_form(self, folded: str) -> bool:
-        """Whether a text with its case folded contains one of the forms as it is."""
+        """Return whether a text with its case folded contains one of the forms as it is."""
         if len(folded) >= _LONG:
             if self._samples is None:
                 self._samples = Samples(self._forms)

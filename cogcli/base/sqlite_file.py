@@ -39,7 +39,7 @@ _PLAIN: Final = r"CREATE (TABLE|INDEX) (\w+) (?:ON (\w+) )?\("
 
 
 def journal_deletes_file(path: str | os.PathLike[str]) -> bool:
-    """Whether the rollback journal of a database names another journal, which SQLite would delete.
+    """Return whether the rollback journal of a database names another journal, which SQLite would delete.
 
     Stores of cogcli have no such journal: SQLite writes one for a transaction over several
     databases.

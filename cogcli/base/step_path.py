@@ -135,7 +135,7 @@ class StepPath(str):
         return self.removeprefix(f"{below}/").partition("/")[0]
 
     def within(self, outer: str) -> bool:
-        """Whether the path is `outer`, a part of it, or inside its nested run."""
+        """Return whether the path is `outer`, a part of it, or inside its nested run."""
         return self == outer or self.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
 
     # -- the paths below it -------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ _JSON = {code: _json_escape(code) for code in _HIDDEN if code >= 0x7F}
 
 
 def is_plain_name(text: str) -> bool:
-    """Whether a string is usable as a name: not empty, no outer spaces or invisible characters."""
+    """Return whether a string is usable as a name: not empty, no outer spaces or invisible characters."""
     return bool(text) and text.isprintable() and text.strip() == text
 
 

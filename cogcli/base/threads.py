@@ -22,5 +22,5 @@ def start(work: Callable[..., None], *arguments: Any, name: str) -> None:
 
 
 def is_thread_shortage(error: BaseException) -> bool:
-    """Whether an error reports that no thread could be started."""
+    """Return whether an error reports that no thread could be started."""
     return isinstance(error, NoThread) or (isinstance(error, RuntimeError) and _SAID in str(error))

@@ -38,7 +38,7 @@ def find_excess(text: str) -> tuple[str, int, int] | None:
 
 
 def _may_exceed(text: str) -> bool:
-    """Whether a string may exceed a bound, by a quick count. For most strings this is false."""
+    """Return whether a string may exceed a bound, by a quick count. For most strings this is false."""
     if text.count("[") + text.count("{") > MAX_LEVELS:
         return True
     return any(

@@ -60,7 +60,7 @@ class Sources:
 
 
 def _names_secret(text: str) -> bool:
-    """Whether a string contains the name of a secret."""
+    """Return whether a string contains the name of a secret."""
     return any(map(names_secret, _WORD.findall(text)))
 
 

@@ -142,7 +142,7 @@ def _example_lines(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _fits_on_one_line(line: str, why: str) -> bool:
-    """Whether a command and its purpose fit on one line."""
+    """Return whether a command and its purpose fit on one line."""
     return len(line) <= _LONGEST_EXAMPLE and 4 + len(line) + len(why) <= WIDTH
 
 

@@ -233,7 +233,7 @@ class CommandContext:
 
 
 def is_skill(context: CommandContext, word: str) -> bool:
-    """Whether a word names a skill.
+    """Return whether a word names a skill.
 
     Raise UsageError if it also names an episode, or if it is an unknown id in the form of a skill
     id."""

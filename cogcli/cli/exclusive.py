@@ -54,7 +54,7 @@ def _require_fitting_flags(name: str, flags: RunFlags) -> None:
 def _is_free_or_ends(
     context: CommandContext, name: str, flags: RunFlags, deadline: float | None
 ) -> bool:
-    """Whether a run that waits should try again: another run took the name first."""
+    """Return whether a run that waits should try again: another run took the name first."""
     if flags.on_conflict != "wait" or _is_over(deadline):
         return False
     settings = context.settings

@@ -76,7 +76,7 @@ def read_flag_words(args: Sequence[str], known: KnownFlags, *, up_to_word: bool)
 
 
 def is_value(word: str | None, known: KnownFlags) -> bool:
-    """Whether a word may be the value of the flag before it, that is, no known flag."""
+    """Return whether a word may be the value of the flag before it, that is, no known flag."""
     return word is not None and word.partition("=")[0] not in known
 
 

@@ -107,7 +107,7 @@ def _tool_lines(tools: list[Json], width: int | None) -> Iterator[StyledLine]:
 
 
 def _has_own_line(name: str, value: object) -> bool:
-    """Whether a member is displayed on its own line. False is displayed; other empty values are
+    """Return whether a member is displayed on its own line. False is displayed; other empty values are
     not.
     """
     is_shown = bool(value) or value is False

@@ -13,7 +13,7 @@ from cogcli.report.styled_text import ASCII
 
 
 def can_ask(context: CommandContext) -> bool:
-    """Whether a user can be prompted: stdin and stderr are terminals, and `CI`, `--json` and `-q`
+    """Return whether a user can be prompted: stdin and stderr are terminals, and `CI`, `--json` and `-q`
     are not set.
     """
     screen = context.screen

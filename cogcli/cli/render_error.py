@@ -154,7 +154,7 @@ def problem_lines(
 
 
 def _may_show_secret(problem: Problem) -> bool:
-    """Whether the source line of a problem may contain a secret."""
+    """Return whether the source line of a problem may contain a secret."""
     from cogcli.base.redact import names_secret
 
     return problem.code in _SECRETIVE or any(map(names_secret, problem.path.split("/")))

@@ -54,7 +54,7 @@ OPTIONS_HERE: Any = object()
 
 
 def _is_typed(value: object) -> bool:
-    """Whether a flag has a typed value."""
+    """Return whether a flag has a typed value."""
     return value is not None and value is not False and value != ()
 
 

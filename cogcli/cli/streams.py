@@ -173,7 +173,7 @@ def silence_stdout() -> None:
 
 
 def _supports_color(file: TextIO | None) -> bool:
-    """Whether the terminal interprets color codes. On a Windows console this enables them."""
+    """Return whether the terminal interprets color codes. On a Windows console this enables them."""
     if sys.platform == "win32":
         return file is not None and enable_codes(file.fileno())
     return True
@@ -202,7 +202,7 @@ def _terminal_width(file: TextIO | None, environ: Mapping[str, str], forced: str
 
 
 def _wants_color(word: str, environ: Mapping[str, str], tty: bool) -> bool:
-    """Whether to write color codes, by the word of `--color` and the environment."""
+    """Return whether to write color codes, by the word of `--color` and the environment."""
     if word in ("always", "never"):
         return word == "always"
     if environ.get("NO_COLOR"):

@@ -50,7 +50,7 @@ class CommandLine(NamedTuple):
 
 
 def _names_secret(word: str) -> bool:
-    """Whether a `name=value` word has the name of a secret."""
+    """Return whether a `name=value` word has the name of a secret."""
     name, sign, _ = word.partition("=")
     return bool(sign) and names_secret(name.rstrip(":"))
 
@@ -173,7 +173,7 @@ def _input_as_flag(line: CommandLine, name: str, what: str) -> UsageError | None
 
 
 def _may_be_input(name: str, known: Mapping[str, object]) -> bool:
-    """Whether an unknown flag may be an input of the command."""
+    """Return whether an unknown flag may be an input of the command."""
     return "-p" in known and name.startswith("--")
 
 

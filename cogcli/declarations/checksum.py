@@ -33,12 +33,12 @@ def add_sum(text: bytes) -> bytes:
 
 
 def has_valid_checksum(line: bytes) -> bool:
-    """Whether a line, without its newline, ends with the checksum of the bytes before it."""
+    """Return whether a line, without its newline, ends with the checksum of the bytes before it."""
     return line[-_SIZE:] == _MEMBER % crc32(memoryview(line)[:-_SIZE])
 
 
 def looks_complete(line: bytes) -> bool:
-    """Whether a line ends like a line with a checksum, except for at most one byte.
+    """Return whether a line ends like a line with a checksum, except for at most one byte.
 
     A truncated write cannot leave such an end.
     """

@@ -36,7 +36,7 @@ class OptionType(Protocol):
     """Whether a value of another type may be a secret, so that no message shows it."""
 
     def accepts(self, value: object) -> bool:
-        """Whether a value from Python, JSON or TOML has this type."""
+        """Return whether a value from Python, JSON or TOML has this type."""
 
     def parse(self, text: str) -> Any:
         """Return the value in the text of a flag or an environment variable; None if the text is
@@ -241,12 +241,12 @@ class NumberPairs(NamedValues):
 
 
 def is_utf8(value: object) -> bool:
-    """Whether a value is a text that can be encoded as UTF-8."""
+    """Return whether a value is a text that can be encoded as UTF-8."""
     return isinstance(value, str) and value.encode(errors="replace").decode() == value
 
 
 def is_line(value: object) -> bool:
-    """Whether a value is a nonempty text of one line."""
+    """Return whether a value is a nonempty text of one line."""
     return (
         isinstance(value, str)
         and bool(value)

@@ -253,7 +253,7 @@ _WORD: Final = lazy_pattern(r"[A-Za-z_]\w*")
 
 
 def _is_converted(named: object) -> bool:
-    """Whether JSON of the type that an annotation names is converted."""
+    """Return whether JSON of the type that an annotation names is converted."""
     if isinstance(named, type):
         return issubclass(named, Spec)
     return get_origin(named) in _COMPOSED and _converter(named) is not None

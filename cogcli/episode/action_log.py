@@ -123,7 +123,7 @@ def iterate_actions(chunks: Iterable[bytes]) -> Iterator[Json]:
 
 
 def has_our_actions(chunks: Iterable[bytes]) -> bool:
-    """Whether each action can be read alone: a text of another form has to be parsed as a whole."""
+    """Return whether each action can be read alone: a text of another form has to be parsed as a whole."""
     try:
         for _ in iterate_actions(chunks):
             pass

@@ -95,7 +95,7 @@ def _is_sound(found: Waypoint) -> bool:
 
 
 def _are_in_order(found: Waypoint) -> bool:
-    """Whether the first line starts the log, and each line ends before the next one and before the waypoint."""
+    """Return whether the first line starts the log, and each line ends before the next one and before the waypoint."""
     ends = [line.offset + line.size for line in found.lines]
     starts = [line.offset for line in found.lines]
     in_order = all(end < start for end, start in zip(ends, starts[1:], strict=False))

@@ -14,7 +14,8 @@ _BLANK = re.compile(r"\s+")
 
 
 def cut_text(text: str, chunk_size: float = 1000, overlap: float = 0) -> dict[str, object]:
-    """Pieces of at most `chunk_size` characters, cut at a paragraph, else a sentence, else a word, else anywhere.
+    """Return pieces of at most `chunk_size` characters, cut at a paragraph, else a sentence, else a word, else
+    anywhere.
 
     Each piece begins with the last `overlap` characters of the one before; without these they join to the text.
     `spans` tells where each stands.

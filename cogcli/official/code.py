@@ -138,7 +138,7 @@ def _once(lines: list[str]) -> dict[str, int]:
 
 
 def _hunks(changes: list[Change], size_a: int, size_b: int) -> Iterator[list[Change]]:
-    """Changes that share lines of context, together, with that context as equal stretches."""
+    """Yield changes that share lines of context, together, with that context as equal stretches."""
     done_a = done_b = 0
     full: list[Change] = []
     for change in [*changes, ("end", size_a, size_a, size_b, size_b)]:

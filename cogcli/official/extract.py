@@ -99,7 +99,9 @@ def _spans(text: str, kinds: tuple[str, ...]) -> Iterator[tuple[int, int, int, s
 
 
 def _names(text: str) -> Iterator[tuple[int, int]]:
-    """Runs of capitalised words; a single word, and one that begins a sentence, only where that tells something."""
+    """Yield runs of capitalised words; a single word, and one that begins a sentence, only where that tells
+    something.
+    """
     runs: list[tuple[int, int, int, bool]] = []
     words = 0
     for sentence in split_sentences(text):
@@ -128,7 +130,7 @@ def _trimmed(url: str) -> str:
 
 
 def _apart(spans: list[tuple[int, int, int, str]], text: str) -> Iterator[dict[str, object]]:
-    """Matches that overlap no earlier one, as entities."""
+    """Yield matches that overlap no earlier one, as entities."""
     reached = 0
     for start, _, end, kind in spans:
         if start < reached:

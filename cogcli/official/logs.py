@@ -263,7 +263,7 @@ def _is_fault(event: Event) -> bool:
 
 
 def _timed(events: list[tuple[Event, datetime | None]]) -> list[tuple[datetime, Event]]:
-    """Events with a time, earliest first: those with a year if there are any, else those without."""
+    """Return events with a time, earliest first: those with a year if there are any, else those without."""
     found = [(when, event) for event, when in events if when is not None]
     dated = [pair for pair in found if pair[0].year != 1904]
     return sorted(dated or found, key=lambda pair: pair[0])
@@ -293,7 +293,7 @@ def _timeline(events: list[tuple[Event, datetime | None]], minutes: float) -> li
 
 
 def _faults(events: Iterable[Event]) -> list[Event]:
-    """Warnings and errors whose messages differ in numbers only, as one entry each."""
+    """Return warnings and errors whose messages differ in numbers only, as one entry each."""
     groups: dict[tuple[object, str], Event] = {}
     for event in events:
         level = event.get("level")

@@ -395,7 +395,7 @@ def _summary(
 
 
 def _tradeoffs(best: list[str], parts: dict[str, dict[str, Fraction]]) -> list[dict[str, object]]:
-    """Pairs of the best five where each is better by some criterion."""
+    """Return pairs of the best five where each is better by some criterion."""
     found: list[dict[str, object]] = []
     for a, b in combinations(best, 2):
         of_a = [name for name, part in parts[a].items() if part > parts[b][name]]

@@ -91,7 +91,7 @@ _DOCUMENTED = tuple(
 
 
 def _addresses(text: str) -> Iterator[TextSpan]:
-    """Addresses that one computer has: not those that every network uses inside, and not versions."""
+    """Yield addresses that one computer has: not those that every network uses inside, and not versions."""
     for pattern in (_IPV4, _IPV6):
         for match in bounded_matches(pattern, text):
             try:
@@ -222,7 +222,7 @@ _REGIONS = (
 
 
 def _phones(text: str) -> Iterator[TextSpan]:
-    """Numbers with a country code, in a usual form of their country, or behind a word for telephoning."""
+    """Yield numbers with a country code, in a usual form of their country, or behind a word for telephoning."""
     left = _MAX_NUMBERS
     for start, end, regions, lenient in _phone_places(text):
         left -= 1

@@ -117,7 +117,7 @@ class _Space:
         return True
 
     def cut(self, sentence: str) -> str:
-        """As much of a sentence as fits in all, with room for the mark of the cut."""
+        """Return as much of a sentence as fits in all, with room for the mark of the cut."""
         line = " ".join(sentence.split())
         cut = " ".join(line.split()[: self.words])
         most = min(_MAX_SENTENCE, self.length)

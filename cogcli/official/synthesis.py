@@ -44,7 +44,7 @@ class _Sentence(NamedTuple):
 def synthesize_corpus(
     items: list[object], focus: str | None = None, max_points: int = 8
 ) -> dict[str, object]:
-    """Sentences of the items, quoted with `item` and place, and nothing else.
+    """Return sentences of the items, quoted with `item` and place, and nothing else.
 
     `key_points` hold the words that most items share; `insights` are statements that two items make alike, `tensions`
     such statements where a number or a negation differs; `uncertainties` doubt or ask; `next_steps` say what is to be
@@ -154,7 +154,9 @@ def _unite(groups: dict[int, list[int]], one: int, other: int) -> None:
 
 
 def _alike(sentences: list[_Sentence]) -> list[tuple[int, int]]:
-    """Pairs of sentences of different items with mostly the same words; words that very many hold find no pair."""
+    """Return pairs of sentences of different items with mostly the same words; words that very many hold find no
+    pair.
+    """
     holders: dict[str, list[int]] = defaultdict(list)
     for index, sentence in enumerate(sentences):
         if len(sentence.words) >= _LEAST_WORDS:

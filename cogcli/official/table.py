@@ -171,7 +171,7 @@ _TYPES: dict[str, Callable[[str], object]] = {
 
 
 def summarize_column(rows: list[dict[str, object]], column: str) -> dict[str, object]:
-    """Figures about one column: filled, missing and distinct values, the commonest ones, and for numbers
+    """Return figures about one column: filled, missing and distinct values, the commonest ones, and for numbers
     sum, mean, median and range; `profile` is all of it with the name.
     """
     values = _values(rows, column)

@@ -26,7 +26,7 @@ def cluster_themes(
     max_clusters: float = 8,
     context: str | None = None,
 ) -> dict[str, object]:
-    """Clusters of two or more items by the words they share; the rest is `unclustered`.
+    """Return clusters of two or more items by the words they share; the rest is `unclustered`.
 
     A cluster has `label` (a hint label whose words its items hold, else the words most of them share), `items` as
     given, their `indices` from 0, `size` and `cohesion` (mean cosine of its pairs). Words of `context` are common to
@@ -94,7 +94,9 @@ def _hinted(texts: list[str], labels: list[str]) -> dict[str, list[int]]:
 
 
 def _linked(vectors: list[Vector], free: list[int]) -> list[list[int]]:
-    """Clusters of two or more: the closest two are joined until none are close enough (Lance-Williams averages)."""
+    """Return clusters of two or more: the closest two are joined until none are close enough (Lance-Williams
+    averages).
+    """
     members = {n: [i] for n, i in enumerate(sorted(free, key=lambda i: sorted(vectors[i].items())))}
     near: dict[tuple[int, int], float] = {}
     for one, other in combinations(members, 2):

@@ -293,8 +293,8 @@ def _summary(goal: str, state: dict[str, Any]) -> str:
 def monitor_trace(
     trace: dict[str, object], thresholds: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """Metrics of a trace and what is wrong with it: alert if a threshold is breached, warning if steps failed, were
-    retried or have no end, else ok.
+    """Return metrics of a trace and what is wrong with it: alert if a threshold is breached, warning if steps
+    failed, were retried or have no end, else ok.
 
     The trace is the state that `analyze_trace` gives, or one with `steps` (a list or an object) or `metrics`, as an
     episode's has. Thresholds are `max_` and a metric: failed, retries, error_rate, elapsed_ms, step_ms, open, events.

@@ -31,7 +31,8 @@ _MARKS = (
 
 
 def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[str, object]:
-    """Frames at even distances over a video of at most 128 MiB: time in seconds, size, the picture as PNG in base64.
+    """Return frames at even distances over a video of at most 128 MiB: time in seconds, size, the picture as PNG in
+    base64.
 
     At most 64 frames, and fewer where their pictures would be more than 6 MiB. Raise Refused for what is not a video,
     has frames of more than 50 million pixels, or takes more than 40 seconds or 900 MB.

@@ -48,7 +48,7 @@ _AROUND = 60
 
 
 def check_claims(text: str, max_risks: int = 200) -> dict[str, object]:
-    """Promises and claims that one exception or one question would undo, each with place, severity and why."""
+    """Return promises and claims that one exception or one question would undo, each with place, severity and why."""
     return _report(text, _CLAIMS, max_risks)
 
 

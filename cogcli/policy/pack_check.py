@@ -280,13 +280,13 @@ def _find_obligation_fault(
 
 
 def _lacks_evidence(pack: Pack, rule: PolicyRule) -> bool:
-    """Whether the rule applies to intents, and no decision of them requires evidence."""
+    """Return whether the rule applies to intents, and no decision of them requires evidence."""
     intents = [id for id in pack.decisions.intents if applies(rule.scope.intents, id)]
     return bool(intents) and not any(map(pack.decisions.required_evidence, intents))
 
 
 def _lacks_effect(called: Mapping[str, Capability | None]) -> bool:
-    """Whether capabilities are known among these, and none of them has an effect."""
+    """Return whether capabilities are known among these, and none of them has an effect."""
     known = [each for each in called.values() if each is not None]
     return bool(known) and all(each.effect == "none" for each in known)
 

@@ -200,7 +200,7 @@ def _find_uncovered(old: Pack, new: Pack) -> list[UnprovenPart]:
 
 
 def _is_unproven(change: PolicyChange) -> bool:
-    """Whether the comparison of single calls does not cover a change."""
+    """Return whether the comparison of single calls does not cover a change."""
     match change.kind:
         case "guardrail":
             return True

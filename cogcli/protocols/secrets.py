@@ -93,7 +93,7 @@ class Secrets:
         return self._variable(ref.removeprefix(_ENV))
 
     def has(self, ref: str) -> bool:
-        """Whether a place may give a value: a variable that is set, or any file or keyring."""
+        """Return whether a place may give a value: a variable that is set, or any file or keyring."""
         is_elsewhere = ref.startswith((_FILE, _KEYRING))
         return is_elsewhere or bool(self._environ.get(ref.removeprefix(_ENV)))
 

@@ -147,7 +147,7 @@ def _select_calls(steps: Iterable[StepHistory]) -> list[StepHistory]:
 
 
 def _has_fallback(catalog: Catalog, capability_id: str) -> bool:
-    """Whether a binding of the capability declares a fallback."""
+    """Return whether a binding of the capability declares a fallback."""
     names = catalog.bindings_of.get(capability_id, ())
     return any(catalog.bindings[name].fallback for name in names)
 
@@ -161,7 +161,7 @@ def _called_capabilities(catalog: Catalog, step: Step) -> Iterator[Capability]:
 
 
 def _has_refused(gate: str, parts: list[StepHistory]) -> bool:
-    """Whether a call of this gate refused its step."""
+    """Return whether a call of this gate refused its step."""
     judged = (view for view in parts if StepPath(view.id).is_gate and view.uses == gate)
     return any(object_of(view.output).get("allowed") is not True for view in judged)
 

@@ -170,7 +170,7 @@ class Lineage:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two places are the same, or one contains the other."""
+    """Return whether two places are the same, or one contains the other."""
     return all(x == y for x, y in zip(_split_place(one), _split_place(other), strict=False))
 
 

@@ -317,5 +317,5 @@ def _select_attributes(payload: Payload, names: tuple[str, ...]) -> Attributes:
 
 
 def _is_attribute_value(value: object) -> bool:
-    """Whether an attribute can contain a value."""
+    """Return whether an attribute can contain a value."""
     return type(value) is bool or is_count(value) or (type(value) is str and value != "")

@@ -168,7 +168,7 @@ def duration_of(metrics: object) -> int:
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number that every JSON reader can represent."""
+    """Return whether a value is a whole number that every JSON reader can represent."""
     return type(value) is int and 0 <= value < _WHOLE
 
 

@@ -97,7 +97,7 @@ def describe(
 
 
 def is_expired(ask: DecisionRequest, now: str) -> bool:
-    """Whether an approval would be too late, so that a resume makes the request again."""
+    """Return whether an approval would be too late, so that a resume makes the request again."""
     until, current = seconds_of(ask.expires_at), seconds_of(now)
     return until is not None and current is not None and until <= current
 

@@ -43,7 +43,7 @@ def find_unused_approvals(log: LogIndex, prepared: PreparedRun) -> list[EarlierA
 
 
 def _is_same_policy(start: RecordedStart, prepared: PreparedRun) -> bool:
-    """Whether the policy of both runs is the same, apart from budgets."""
+    """Return whether the policy of both runs is the same, apart from budgets."""
     before = start.policy.json if start.policy else {}
     call = prepared.request.policy
     after = call.to_payload() if call else {}
@@ -58,7 +58,9 @@ def _packs(pins: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_same_action(request: Event, start: RecordedStart, catalog: Catalog) -> bool:
-    """Whether the specs and service variables of the requested call are unchanged. For a skill all specs count."""
+    """Return whether the specs and service variables of the requested call are unchanged. For a skill all specs
+    count.
+    """
     capability = ApprovalRequested.of(request.payload).capability or ""
     chain = start.selection.get(capability)
     before, after = start.pins.specs, catalog.pins
@@ -195,5 +197,5 @@ def recorded_approvals(
 
 
 def is_in_runs_dir(directory: Path, runs_dir: str) -> bool:
-    """Whether an episode is a folder of the runs directory, whose reruns exclude each other."""
+    """Return whether an episode is a folder of the runs directory, whose reruns exclude each other."""
     return directory.is_dir() and directory.resolve().parent == Path(runs_dir).resolve()

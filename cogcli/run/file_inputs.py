@@ -65,7 +65,7 @@ class _FileFault(Exception):
 
 
 def is_file_field(field: FieldSpec) -> bool:
-    """Whether the values of a field are files, or lists of files."""
+    """Return whether the values of a field are files, or lists of files."""
     items = field.items
     return field.type == "file" or (items is not None and items.type == "file")
 

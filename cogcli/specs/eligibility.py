@@ -305,7 +305,7 @@ def _untrusted_code(service: Service, text: str) -> Iterator[Reason]:
 
 
 def _gets_values(service: Service) -> bool:
-    """Whether the service gets a variable from the environment, or a secret."""
+    """Return whether the service gets a variable from the environment, or a secret."""
     return any(each.env for each in service.variables.values()) or _uses_secrets(None, service)
 
 

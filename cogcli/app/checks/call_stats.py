@@ -68,7 +68,7 @@ def _add_calls(calls: dict[str, _Calls], run: History) -> None:
 
 
 def _is_call(step: StepHistory) -> bool:
-    """Whether a step called a capability itself, rather than reusing a result or running a nested
+    """Return whether a step called a capability itself, rather than reusing a result or running a nested
     skill."""
     return bool(step.attempts) and not step.reused and not (step.uses or "").startswith(NESTED)
 

@@ -84,7 +84,7 @@ def check_services(settings: Settings, found: RegistryCheck, *, net: bool) -> It
 
 
 def _is_configured(service: Service, environ: Mapping[str, str]) -> bool:
-    """Whether the user configured a service. A shipped service is configured if its variables are
+    """Return whether the user configured a service. A shipped service is configured if its variables are
     set."""
     unset = unset_variables(None, service, environ)
     return service.layer != BUILT_IN or not (unset or lacking_variables(service, environ))

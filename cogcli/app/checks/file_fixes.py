@@ -112,7 +112,7 @@ def _find_misspellings(
 def _has_solved(
     problem: Problem, remaining: Collection[tuple[str, str]], wrong: Collection[str]
 ) -> bool:
-    """Whether a problem is gone after its correction, and its path has no new error."""
+    """Return whether a problem is gone after its correction, and its path has no new error."""
     return (problem.code, problem.path) not in remaining and problem.path not in wrong
 
 
@@ -135,7 +135,7 @@ def _select_solving(
 
 
 def _has_error_elsewhere(new: Sequence[Problem], respellings: Sequence[SpellingFix]) -> bool:
-    """Whether an error is away from the corrected places, or concerns the whole file."""
+    """Return whether an error is away from the corrected places, or concerns the whole file."""
     beside = tuple(f"{each.problem.path.rpartition('/')[0]}/" for each in respellings)
     return any(p.code.startswith("yaml.") or not p.path.startswith(beside) for p in new)
 

@@ -162,7 +162,7 @@ def _split_notes(
 
 
 def _is_caused_by_later_layer(problem: Problem) -> bool:
-    """Whether a later layer causes this problem of a shipped file by replacing a spec."""
+    """Return whether a later layer causes this problem of a shipped file by replacing a spec."""
     return problem.severity == "W" or is_made_unusable(problem)
 
 
@@ -175,7 +175,7 @@ def _find_shipped_files(settings: Settings, files: Iterable[str]) -> frozenset[s
 
 
 def _is_program_repository(settings: Settings) -> bool:
-    """Whether the project is the repository that contains the shipped files."""
+    """Return whether the project is the repository that contains the shipped files."""
     if not settings.project:
         return False
     return os.path.realpath(settings.project) == os.path.realpath(builtin_root())

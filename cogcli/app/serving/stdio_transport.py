@@ -227,7 +227,7 @@ def parse_frame(frame: bytes | None) -> types.JSONRPCMessage:
 
 
 def may_begin(request: types.JSONRPCRequest) -> bool:
-    """Whether a session may start with this request: a handshake, or a request that contains its
+    """Return whether a session may start with this request: a handshake, or a request that contains its
     protocol version."""
     meta = object_at(request.params, "_meta")
     return request.method == "initialize" or VERSION_KEY in meta
@@ -252,7 +252,7 @@ def take_descriptors() -> FramePipe:
 
 
 def has_bad_id(message: object) -> bool:
-    """Whether a message is a request with an id that MCP forbids. The reply to it is an error with
+    """Return whether a message is a request with an id that MCP forbids. The reply to it is an error with
     the id null.
 
     MCP allows a string or an integer. The SDK treats a request with any other id as a notification
@@ -263,5 +263,5 @@ def has_bad_id(message: object) -> bool:
 
 
 def _is_valid_id(id: object) -> TypeGuard[str | int]:
-    """Whether MCP allows this id of a request."""
+    """Return whether MCP allows this id of a request."""
     return isinstance(id, str) or type(id) is int

@@ -214,7 +214,7 @@ class Settings:
         return next((file for file in holding if self._may_set(file, dotted)), None)
 
     def _may_set(self, file: ConfigFile, name: str) -> bool:
-        """Whether a file may determine a setting.
+        """Return whether a file may determine a setting.
 
         The file of a project that is not trusted may only set `registry`, the locations of its
         specs."""
@@ -257,7 +257,7 @@ class Settings:
         ]
 
     def _may_hold_specs(self, root: str) -> bool:
-        """Whether a root that the project names is read.
+        """Return whether a root that the project names is read.
 
         Until the project is trusted, only roots in its folder are read."""
         real, home = os.path.realpath(root), os.path.realpath(self.project or "")
@@ -462,6 +462,6 @@ class Settings:
 
 
 def _is_lenient(table: Json) -> bool:
-    """Whether the declarations about a registry root make it lenient."""
+    """Return whether the declarations about a registry root make it lenient."""
     contracts: object = table.get("contracts")
     return contracts == "lenient"

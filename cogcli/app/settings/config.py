@@ -229,7 +229,7 @@ class ConfigFile:
         self._add_problem(f"unknown key `{name}`", line, int(is_plain), hint=hint)
 
     def _has_own_root(self, tables: Json) -> bool:
-        """Whether one of these tables by directory declares the folder of this file."""
+        """Return whether one of these tables by directory declares the folder of this file."""
         roots = (os.path.realpath(self._make_absolute(root)) for root in tables)
         return os.path.realpath(os.path.dirname(self.path)) in roots
 
@@ -286,7 +286,7 @@ def _preview(value: object) -> str:
 
 
 def _is_table_of_settings(name: str) -> bool:
-    """Whether a table of settings has this name."""
+    """Return whether a table of settings has this name."""
     return any(key.startswith(f"{name}.") for key in KEYS)
 
 

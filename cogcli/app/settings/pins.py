@@ -68,7 +68,7 @@ def active_pins(settings: Settings) -> dict[str, Pin]:
 
 
 def has_untrusted_pin(settings: Settings, id: str) -> bool:
-    """Whether the project pins a pack but is not trusted. Then the pin is ignored."""
+    """Return whether the project pins a pack but is not trusted. Then the pin is ignored."""
     if settings.trust:
         return False
     environment = active_environment(settings.environ)

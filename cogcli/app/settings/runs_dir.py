@@ -43,7 +43,7 @@ def shared_warning(settings: Settings) -> UnusableEnvironment | None:
 
 
 def is_shared(runs_dir: Path) -> bool:
-    """Whether other users may write to the runs directory, so that it may have episodes of theirs."""
+    """Return whether other users may write to the runs directory, so that it may have episodes of theirs."""
     try:
         found = os.stat(runs_dir)
     except OSError:

@@ -173,7 +173,7 @@ class PinTables(OptionType):
 
 
 def _is_word(value: object) -> bool:
-    """Whether a value may be an argument of a program."""
+    """Return whether a value may be an argument of a program."""
     return isinstance(value, str) and "\0" not in value and is_utf8(value)
 
 
@@ -194,7 +194,7 @@ def _is_line_list(value: object) -> bool:
 
 
 def _has_only_keys(table: object, keys: set[str]) -> TypeGuard[Json]:
-    """Whether a value is a table with at most these keys."""
+    """Return whether a value is a table with at most these keys."""
     return isinstance(table, dict) and table.keys() <= keys
 
 
@@ -203,7 +203,7 @@ def _is_version_table(table: object) -> bool:
 
 
 def _is_version(text: object) -> bool:
-    """Whether a string may be a version of three numbers, with or without a hash.
+    """Return whether a string may be a version of three numbers, with or without a hash.
 
     It uses no regular expression, because every command imports this module."""
     if not isinstance(text, str):
@@ -215,7 +215,7 @@ def _is_version(text: object) -> bool:
 
 
 def _is_valid_for_service(shape: Literal["URL", "SECRET_PLACE"], text: str) -> bool:
-    """Whether a string is valid as the address of a service, or as the location of its
+    """Return whether a string is valid as the address of a service, or as the location of its
     credentials."""
     from cogcli.specs import service_shape  # few settings need the shapes of specs
 
@@ -224,7 +224,7 @@ def _is_valid_for_service(shape: Literal["URL", "SECRET_PLACE"], text: str) -> b
 
 
 def _has_usable_port(url: str) -> bool:
-    """Whether the URL has no port, or one from 1 to 65535."""
+    """Return whether the URL has no port, or one from 1 to 65535."""
     from urllib.parse import urlsplit
 
     try:

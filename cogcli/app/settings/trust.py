@@ -72,11 +72,11 @@ class Trust:
         self._layers = layers
 
     def __bool__(self) -> bool:
-        """Whether the project is trusted."""
+        """Return whether the project is trusted."""
         return self.state in ("accepted", "folder", "environment")
 
     def covers(self, root: str) -> bool:
-        """Whether the trust extends to a registry root, because the root was accepted with the
+        """Return whether the trust extends to a registry root, because the root was accepted with the
         project or is in the trusted folder."""
         if not self:
             return False
@@ -216,7 +216,7 @@ def _is_remembered(
     programs: DecidingFiles | None,
     environ: Mapping[str, str],
 ) -> bool:
-    """Whether the cache records that the present files match the accepted digests."""
+    """Return whether the cache records that the present files match the accepted digests."""
     try:
         known = read_regular(memory_path(project, environ), limit=_LIMIT)
     except UnreadableFile:

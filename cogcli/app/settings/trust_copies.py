@@ -57,7 +57,7 @@ class AcceptedCopies:
         return data if digest_of_bytes(data) == digest else None
 
     def has_copy(self, digest: str) -> bool:
-        """Whether a copy with a digest exists."""
+        """Return whether a copy with a digest exists."""
         return os.path.isfile(self.path_of(digest))
 
     def remove_unaccepted(self, accepted: Mapping[str, str]) -> None:

@@ -36,7 +36,7 @@ _LONGEST_SETTINGS: Final = 256 * 1024
 
 
 def is_spec(name: str) -> bool:
-    """Whether a file may contain declarations, by its ending."""
+    """Return whether a file may contain declarations, by its ending."""
     return name.endswith((".yaml", ".yml", ".json", ".toml"))
 
 

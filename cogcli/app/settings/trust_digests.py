@@ -92,7 +92,7 @@ class DecidingFiles:
                     self._add_entry(path, is_link)
 
     def _is_new_folder(self, path: str, is_link: bool, followed: set[str]) -> bool:
-        """Whether to enter a folder. A link is added, and is entered only if its target is not in
+        """Return whether to enter a folder. A link is added, and is entered only if its target is not in
         `followed`."""
         if not is_link:
             return True

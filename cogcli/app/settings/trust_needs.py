@@ -299,11 +299,11 @@ class _StartPlace(NamedTuple):
     folder: str
 
     def holds_file(self, path: str) -> bool:
-        """Whether a path leads to a file in the project or in the root."""
+        """Return whether a path leads to a file in the project or in the root."""
         return _is_in_project_or_root(path, self.project, self.home, stat.S_ISREG)
 
     def holds_folder(self, path: str) -> bool:
-        """Whether a path leads to a folder in the project or in the root."""
+        """Return whether a path leads to a folder in the project or in the root."""
         return _is_in_project_or_root(path, self.project, self.home, stat.S_ISDIR)
 
     def paths_in(self, texts: Iterable[str]) -> list[str]:
@@ -334,7 +334,7 @@ def _add_program_files(
 
 
 def _has_startable_folder(paths: Iterable[str]) -> bool:
-    """Whether one of these paths is a folder that can be started as a program."""
+    """Return whether one of these paths is a folder that can be started as a program."""
     return any(os.path.isfile(os.path.join(each, name)) for each in paths for name in _STARTED)
 
 
@@ -394,23 +394,23 @@ def _add_packages_of(found: DecidingFiles, start: _StartPlace, path: str) -> Non
 
 
 def _is_read(path: str) -> bool:
-    """Whether a command reads specs in a file or folder of this name."""
+    """Return whether a command reads specs in a file or folder of this name."""
     name = os.path.basename(path)
     return name[0] != "." and name != BYTECODE
 
 
 def _is_imported(path: str) -> bool:
-    """Whether Python can import a file, by its ending."""
+    """Return whether Python can import a file, by its ending."""
     return path.endswith(_IMPORTED)
 
 
 def _is_loaded(path: str) -> bool:
-    """Whether a program may load a file, by its name."""
+    """Return whether a program may load a file, by its name."""
     return path.endswith(_RUN) or _is_manifest(path)
 
 
 def _is_manifest(path: str) -> bool:
-    """Whether a file declares what a program starts or downloads."""
+    """Return whether a file declares what a program starts or downloads."""
     return os.path.basename(path) in _MANIFESTS
 
 
@@ -424,23 +424,23 @@ def _find_package_folders(program: str) -> Iterator[str]:
 
 
 def _is_run_at_start(name: str) -> bool:
-    """Whether Python runs a file of installed packages each time it starts."""
+    """Return whether Python runs a file of installed packages each time it starts."""
     return name.endswith(".pth") or name.startswith(("sitecustomize", "usercustomize"))
 
 
 def _is_not_bytecode(name: str) -> bool:
-    """Whether a folder does not contain compiled Python."""
+    """Return whether a folder does not contain compiled Python."""
     return name != BYTECODE
 
 
 def _is_of_project(name: str) -> bool:
-    """Whether a folder belongs to the project: it is not hidden, and no package manager installed
+    """Return whether a folder belongs to the project: it is not hidden, and no package manager installed
     it."""
     return name[0] != "." and name not in (BYTECODE, "node_modules")
 
 
 def _contains_module(root: str, module: str) -> bool:
-    """Whether a root contains a file or folder that Python would import under this module name."""
+    """Return whether a root contains a file or folder that Python would import under this module name."""
     top = module.partition(".")[0]
     try:
         return any(name.partition(".")[0] == top for name in os.listdir(root))
@@ -449,7 +449,7 @@ def _contains_module(root: str, module: str) -> bool:
 
 
 def _can_be_run(path: str) -> bool:
-    """Whether a program may load or start a file, because of its ending or because it is
+    """Return whether a program may load or start a file, because of its ending or because it is
     executable."""
     if path.endswith(_RUN) or ".so." in os.path.basename(path):
         return True
@@ -497,12 +497,12 @@ def _split_names(text: str) -> set[str]:
 
 
 def _may_be_path(text: str) -> bool:
-    """Whether a string can be a path."""
+    """Return whether a string can be a path."""
     return bool(text) and "\0" not in text and len(text) < _LONGEST
 
 
 def _may_lack_ending(path: str, place: str) -> bool:
-    """Whether a loader may append an ending to a path. The path is in a folder below `place` (such
+    """Return whether a loader may append an ending to a path. The path is in a folder below `place` (such
     as `./hook`) and has no ending."""
     return not os.path.splitext(path)[1] and "/" in path[len(place) + 1 :]
 
@@ -510,7 +510,7 @@ def _may_lack_ending(path: str, place: str) -> bool:
 def _is_in_project_or_root(
     path: str, project: str, root: str, is_kind: Callable[[int], bool]
 ) -> bool:
-    """Whether a path leads to a file of this kind in the project or in the root of the service."""
+    """Return whether a path leads to a file of this kind in the project or in the root of the service."""
     try:
         if not is_kind(os.stat(path).st_mode):
             return False

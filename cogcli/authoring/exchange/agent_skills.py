@@ -254,7 +254,7 @@ class _Proposal:
         )
 
     def _is_contradiction(self, problem: Problem) -> bool:
-        """Whether a problem is allowed in a lenient root."""
+        """Return whether a problem is allowed in a lenient root."""
         typed = problem.code == "flow.type" and problem.file in self.catalog.lenient
         return typed or (problem.code == "yaml.duplicate-key" and problem.severity == "W")
 
@@ -425,7 +425,7 @@ class _Proposal:
     def _is_own(
         self, id: str, choices: Mapping[str, ImportRemark], above: frozenset[str] = frozenset()
     ) -> bool:
-        """Whether a skill calls only functions and services of the folders.
+        """Return whether a skill calls only functions and services of the folders.
 
         The choices that prefer these to shipped ones are ignored.
         """
@@ -625,7 +625,7 @@ def _certain_failures(found: list[FailedImport]) -> list[FailedImport]:
 
 
 def _is_refusal(problem: Problem) -> bool:
-    """Whether a problem prevents the use of a spec, and no setting, choice or variable solves it."""
+    """Return whether a problem prevents the use of a spec, and no setting, choice or variable solves it."""
     if problem.message.endswith(FILE_HAS_ERRORS):  # caused by a file whose own errors are reported
         return False
     is_wrong = (

@@ -35,7 +35,7 @@ def require_folder(path: str, what: str) -> str:
 
 
 def has_specs(root: str) -> bool:
-    """Whether a directory contains a folder of specs."""
+    """Return whether a directory contains a folder of specs."""
     return any(os.path.isdir(os.path.join(root, name)) for name in SPEC_FOLDERS)
 
 
@@ -88,12 +88,12 @@ def functions_in(path: str) -> frozenset[str] | None:
 
 
 def has_package(root: str, package: str) -> bool:
-    """Whether a root contains a top-level package or module of this name."""
+    """Return whether a root contains a top-level package or module of this name."""
     return any(os.path.exists(os.path.join(root, name)) for name in (package, f"{package}.py"))
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package is installed on this machine. It is not imported."""
+    """Return whether a package is installed on this machine. It is not imported."""
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):

@@ -156,7 +156,7 @@ def _is_problem_of_files(problem: Problem, settings: Settings) -> bool:
 
 
 def _is_doubt(problem: Problem) -> bool:
-    """Whether a problem is a warning about a service: the document allows more than is expected."""
+    """Return whether a problem is a warning about a service: the document allows more than is expected."""
     return problem.severity == "W" and problem.code.startswith(_OF_SERVICES)
 
 

@@ -291,7 +291,7 @@ def _is_writable(name: str) -> bool:
 
 
 def _is_flat(inside: Members, schema: object) -> bool:
-    """Whether a schema describes an object only by its properties."""
+    """Return whether a schema describes an object only by its properties."""
     is_object = types_of(schema) in (
         {"object"},
         frozenset(TYPES),

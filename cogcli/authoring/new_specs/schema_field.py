@@ -18,7 +18,7 @@ _ANNOTATIONS: Final = frozenset(("default", "examples", "deprecated", "readOnly"
 
 
 def may_be_null(schema: object) -> bool:
-    """Whether a schema that restricts the type allows null."""
+    """Return whether a schema that restricts the type allows null."""
     types = types_of(schema)
     return "null" in types and types != frozenset(TYPES)
 

@@ -210,7 +210,7 @@ def _value_fields(
 
 
 def _accepts_as_text(wide: Schema | None, narrow: Schema | None) -> bool:
-    """Whether `wide` accepts every value of `narrow` outside a body, where numbers are sent as
+    """Return whether `wide` accepts every value of `narrow` outside a body, where numbers are sent as
     text.
     """
     ready = normalize(wide) if types_of(narrow) <= _SENT_AS_TEXT else None
@@ -218,7 +218,7 @@ def _accepts_as_text(wide: Schema | None, narrow: Schema | None) -> bool:
 
 
 def _is_covered(wide: Schema | None, narrow: Schema | None) -> bool:
-    """Whether every value of `narrow` provably fits `wide`.
+    """Return whether every value of `narrow` provably fits `wide`.
 
     None means a reply without JSON.
     """

@@ -305,7 +305,7 @@ class OpenApiDocument:
         return ""
 
     def _requires_members(self, content: DocumentPart) -> bool:
-        """Whether the schema of any media type has required members."""
+        """Return whether the schema of any media type has required members."""
         schemas = (self._schema(content.resolved(name), is_request=True) for name in content.value)
         return any(members(schema).required for schema in schemas)
 
@@ -419,12 +419,12 @@ def _is_octets(media_type: str) -> bool:
 
 
 def is_file(schema: object) -> bool:
-    """Whether a schema describes the bytes of a file, or a list of files."""
+    """Return whether a schema describes the bytes of a file, or a list of files."""
     return _is_bytes(schema) or is_file_list(schema)
 
 
 def is_file_list(schema: object) -> bool:
-    """Whether a schema describes a list of files."""
+    """Return whether a schema describes a list of files."""
     return any(
         _is_bytes(with_definitions(schema, part["items"]))
         for part in _parts_without_null(schema)
@@ -433,7 +433,7 @@ def is_file_list(schema: object) -> bool:
 
 
 def _is_bytes(schema: object) -> bool:
-    """Whether a schema describes bytes, or bytes or null."""
+    """Return whether a schema describes bytes, or bytes or null."""
     return any(part.get("format") == "binary" for part in _parts_without_null(schema))
 
 

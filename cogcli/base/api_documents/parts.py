@@ -61,7 +61,7 @@ class DocumentPart(NamedTuple):
         return (*self.place, key)
 
     def is_true(self, key: str) -> bool:
-        """Whether a member is `true`."""
+        """Return whether a member is `true`."""
         return self.value.get(key) is True
 
     def text(self, key: str) -> str:

@@ -126,7 +126,7 @@ class _Closure:
             ]
 
     def _is_optional(self, schema: object) -> bool:
-        """Whether a schema, or the schema that it references, is marked as not sent in this
+        """Return whether a schema, or the schema that it references, is marked as not sent in this
         direction.
         """
         own = object_of(schema)
@@ -146,7 +146,7 @@ def _allow_null(result: Json) -> None:
 
 
 def _is_file(schema: Json) -> bool:
-    """Whether an OpenAPI 3.1 schema describes the content of a file."""
+    """Return whether an OpenAPI 3.1 schema describes the content of a file."""
     return "contentMediaType" in schema and "contentEncoding" not in schema
 
 

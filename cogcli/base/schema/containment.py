@@ -71,7 +71,7 @@ def covers(wide: object, narrow: object) -> CoverResult:
 
 
 def disjoint(wide: object, narrow: object) -> bool:
-    """Whether it is proved that no value fits both schemas."""
+    """Return whether it is proved that no value fits both schemas."""
     pair = _normalized_pair(wide, narrow)
     if pair is None:
         return False
@@ -84,7 +84,7 @@ def disjoint(wide: object, narrow: object) -> bool:
 
 
 def _reads_same(wide: object, narrow: object) -> bool:
-    """Whether both schemas read the same, of any size, or `wide` states the type as well, which
+    """Return whether both schemas read the same, of any size, or `wide` states the type as well, which
     every value of `narrow` has.
     """
     first, second = normalized(wide), normalized(narrow)
@@ -127,7 +127,7 @@ def _normalized_pair(wide: object, narrow: object) -> _Pair | None:
 
 
 def _is_unusable(schema: object) -> bool:
-    """Whether no value fits a schema because no engine can apply it: that would prove anything."""
+    """Return whether no value fits a schema because no engine can apply it: that would prove anything."""
     return ("", UNUSABLE) in errors(schema, None)
 
 
@@ -187,7 +187,7 @@ def _search_counterexample(pair: _Pair, wide: object, narrow: object) -> CoverRe
 
 
 def _is_proved(pair: _Pair, *, disjoint: bool) -> bool:
-    """Whether the library proves that the first schema covers the second, or that they are
+    """Return whether the library proves that the first schema covers the second, or that they are
     disjoint.
     """
     import jsonschema_rs

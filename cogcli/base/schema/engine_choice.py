@@ -62,7 +62,7 @@ def engine_key() -> str:
 
 
 def is_rust_usable() -> bool:
-    """Whether jsonschema-rs is installed, loads, and has a supported version."""
+    """Return whether jsonschema-rs is installed, loads, and has a supported version."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

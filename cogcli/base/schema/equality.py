@@ -20,7 +20,7 @@ class _Different(Exception):
 
 
 def reads_same(first: Schema, second: Schema) -> bool:
-    """Whether two normalized schemas are equal except for the names of definitions and the places
+    """Return whether two normalized schemas are equal except for the names of definitions and the places
     of references.
 
     False proves nothing. Each pair is compared once, so the comparison of recursive schemas ends.

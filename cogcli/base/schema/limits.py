@@ -79,7 +79,7 @@ def unsafe_reason(pattern: str) -> str:
 
 
 def _has_nested_quantifier(part: RegexPart, *, repeated: bool) -> bool:
-    """Whether a repeated group contains a quantifier. `repeated`: the part is in such a group."""
+    """Return whether a repeated group contains a quantifier. `repeated`: the part is in such a group."""
     match part:
         case Repetition():
             if repeated and part.minimum != part.maximum:

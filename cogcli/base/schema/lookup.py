@@ -65,7 +65,7 @@ def with_definitions(root: object, part: object) -> object:
 
 
 def _has_reference(value: object) -> bool:
-    """Whether a value contains a reference at any depth."""
+    """Return whether a value contains a reference at any depth."""
     return any(isinstance(part, dict) and "$ref" in part for part in walk_values(value))
 
 

@@ -32,7 +32,7 @@ NOTHING: Final[Json] = {"not": {}}
 
 
 def asserts_only_type(schema: object) -> bool:
-    """Whether a schema asserts nothing, or only a type."""
+    """Return whether a schema asserts nothing, or only a type."""
     return schema is True or (isinstance(schema, dict) and schema.keys() <= {"type"})
 
 

@@ -155,7 +155,7 @@ def _pattern_for(part: RegexPart, engine_name: str) -> Pattern:
 
 
 def _compiles(pattern: str) -> bool:
-    """Whether jsonschema-rs accepts a pattern."""
+    """Return whether jsonschema-rs accepts a pattern."""
     import jsonschema_rs
 
     try:

@@ -223,7 +223,7 @@ def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
 
 
 def _share_character(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
-    """Whether two sorted classes share a character."""
+    """Return whether two sorted classes share a character."""
     first, second = 0, 0
     while first < len(one) and second < len(other):
         if one[first][0] <= other[second][1] and other[second][0] <= one[first][1]:

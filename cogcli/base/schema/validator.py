@@ -73,7 +73,7 @@ def refused_patterns(schema: object) -> tuple[str, ...]:
 
 
 def is_usable(schema: object) -> bool:
-    """Whether a schema can be applied, apart from its patterns."""
+    """Return whether a schema can be applied, apart from its patterns."""
     return _compile(orjson.dumps(schema), engine()) is not None
 
 
@@ -83,7 +83,7 @@ def _refusal_text(pattern: str) -> str:
 
 
 def fits(schema: object, value: object) -> bool:
-    """Whether a value fits a schema; False if that cannot be checked."""
+    """Return whether a value fits a schema; False if that cannot be checked."""
     ready = _compile(orjson.dumps(schema), engine())
     if ready is None or _exceeds_max_work(ready, value):
         return False

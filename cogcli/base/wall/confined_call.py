@@ -204,7 +204,7 @@ def _run(task: ConfinedTask, content: bytes) -> ProgramEnd:
 
 
 def _ends_in_time(process: subprocess.Popen[bytes], seconds: int, scratch: str) -> bool:
-    """Whether the process ends within these seconds, or fills its scratch folder.
+    """Return whether the process ends within these seconds, or fills its scratch folder.
 
     Name spaces provide a folder in memory with a bound. Without them the folder is on disk, and its
     size is polled.
@@ -222,7 +222,7 @@ def _ends_in_time(process: subprocess.Popen[bytes], seconds: int, scratch: str) 
 
 
 def _is_full(folder: str) -> bool:
-    """Whether a flat folder has more files or bytes than a task may write."""
+    """Return whether a flat folder has more files or bytes than a task may write."""
     count = size = 0
     with os.scandir(folder) as entries:
         for entry in entries:

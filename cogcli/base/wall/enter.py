@@ -143,7 +143,7 @@ def python_files() -> list[str]:
 
 
 def _contains(folder: str, path: str) -> bool:
-    """Whether a path is this folder, or below it."""
+    """Return whether a path is this folder, or below it."""
     real = os.path.realpath(folder)
     return path == real or path.startswith(real.rstrip(os.sep) + os.sep)
 

@@ -32,7 +32,7 @@ def kernel_version() -> int:
 
 
 def keeps_signals(version: int) -> bool:
-    """Whether this version confines signals and abstract sockets."""
+    """Return whether this version confines signals and abstract sockets."""
     return version >= _SCOPES_SINCE
 
 

@@ -82,7 +82,7 @@ def to_yaml(value: Json) -> str:
 
 
 def _has_same_json(a: object, b: object) -> bool:
-    """Whether two values are written alike, so that `1` differs from `1.0`."""
+    """Return whether two values are written alike, so that `1` differs from `1.0`."""
     return json.dumps(a) == json.dumps(b)
 
 
@@ -113,7 +113,7 @@ class _Source(NamedTuple):
         return start, end
 
     def is_in_flow(self, path: KeyPath) -> bool:
-        """Whether a value is inside brackets or braces."""
+        """Return whether a value is inside brackets or braces."""
         outer = (self.places.value(path[:depth]) for depth in range(1, len(path)))
         return any(self.text[_offsets(span, self.starts)[0]] in "{[" for span in outer)
 

@@ -36,7 +36,7 @@ Take = Callable[[], ParserEvent]
 
 
 def has_c_parser() -> bool:
-    """Whether the C parser is installed. Without it, reading takes about ten times as long."""
+    """Return whether the C parser is installed. Without it, reading takes about ten times as long."""
     return _c_parser() is not None
 
 

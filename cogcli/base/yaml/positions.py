@@ -76,7 +76,7 @@ class YamlPositions:
         return span.line, span.column_of(*within) if within else span.column
 
     def declares(self, path: Path) -> bool:
-        """Whether the text contains the last key of a path."""
+        """Return whether the text contains the last key of a path."""
         # The position of a missing key is that of its mapping.
         return self.key(path) != self.value(path[:-1])
 

@@ -199,7 +199,7 @@ def _explain_syntax(error: _ParserError, text: str) -> tuple[str, _Explanation]:
 
 
 def _is_long_key(error: _ParserError, text: str) -> bool:
-    """Whether a parser stopped because a key is longer than 1,024 characters."""
+    """Return whether a parser stopped because a key is longer than 1,024 characters."""
     problem, mark = str(error.problem), error.problem_mark
     if mark is None or not ("':'" in problem or "values are not allowed" in problem):
         return False

@@ -77,7 +77,7 @@ def below_head(head: str, value: object, indent: str) -> list[str] | None:
 
 
 def is_block_text(value: str) -> bool:
-    """Whether a string has several lines, and a YAML block can hold it verbatim."""
+    """Return whether a string has several lines, and a YAML block can hold it verbatim."""
     lines = value.split("\n")
     return (
         len(lines) > 1
@@ -102,7 +102,7 @@ def _holds_block_text(value: object) -> bool:
 
 
 def _is_shallow(value: object) -> bool:
-    """Whether a value nests mappings and lists at most one level deep."""
+    """Return whether a value nests mappings and lists at most one level deep."""
     inner = (part for below in inner_values(value) for part in inner_values(below))
     return not any(isinstance(part, dict | list) for part in inner)
 

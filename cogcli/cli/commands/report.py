@@ -135,7 +135,7 @@ def _file_name(given: str | None, directories: Sequence[Path], *, force: bool) -
 
 
 def _is_report(path: str) -> bool:
-    """Whether a file is a page of this command, which the command may overwrite under its default
+    """Return whether a file is a page of this command, which the command may overwrite under its default
     name.
     """
     if os.path.islink(path):

@@ -220,7 +220,7 @@ def _missing_episode_error(context: CommandContext) -> UsageError:
 
 
 def _wants_abort(flags: ResumeFlags) -> bool:
-    """Whether `--abort` is typed. Raise UsageError for a flag that contradicts it."""
+    """Return whether `--abort` is typed. Raise UsageError for a flag that contradicts it."""
     if not flags.abort:
         return False
     answers = {

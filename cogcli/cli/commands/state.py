@@ -153,7 +153,7 @@ def _text_of(
 
 
 def _may_stream(text: DocumentText | StoredState) -> bool:
-    """Whether the actions are so many that they are written one at a time, and can be."""
+    """Return whether the actions are so many that they are written one at a time, and can be."""
     return text.size > _PARSED and has_our_actions(text.chunks())
 
 

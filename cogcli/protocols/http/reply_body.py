@@ -34,7 +34,7 @@ def media_type(reply: HttpReply) -> str:
 
 
 def is_json(media: str) -> bool:
-    """Whether a media type is JSON or empty."""
+    """Return whether a media type is JSON or empty."""
     return media in ("", "application/json", "application/json-rpc") or media.endswith("+json")
 
 

@@ -175,7 +175,7 @@ def _find_unknown_block(problems: list[ErrorDetails]) -> str:
 
 
 def _is_transport(error: BaseException) -> bool:
-    """Whether the error is a broken connection or stream, or an error of the HTTP library."""
+    """Return whether the error is a broken connection or stream, or an error of the HTTP library."""
     import anyio
 
     broken = (
@@ -287,7 +287,7 @@ def _rpc_error(value: object) -> RpcError | None:
 
 
 def _is_lost(status: int, rpc_error: RpcError | None) -> bool:
-    """Whether an answer in a session means that the server does not know it, as a bare 404 does."""
+    """Return whether an answer in a session means that the server does not know it, as a bare 404 does."""
     if status in _CREDENTIALS:
         return False
     if rpc_error is None:

@@ -45,7 +45,7 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
 def is_protected(url: str) -> bool:
-    """Whether secrets may be sent to an address: it is https, or http on loopback."""
+    """Return whether secrets may be sent to an address: it is https, or http on loopback."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 

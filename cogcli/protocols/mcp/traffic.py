@@ -152,7 +152,7 @@ class McpTraffic:
         return exchange
 
     def is_expected(self, id: int | str | None) -> bool:
-        """Whether this id belongs to an open request. It is expected only once."""
+        """Return whether this id belongs to an open request. It is expected only once."""
         # An error without an id is about a request that the server could not read; the SDK ignores it.
         expected = id is None or id in self._pending
         self._pending.discard(id if id is not None else "")
@@ -336,7 +336,7 @@ class GuardedRead(Stream):
 
 
 def names_no_session(words: str) -> bool:
-    """Whether an error's message means that the session is unknown: then the call did not run."""
+    """Return whether an error's message means that the session is unknown: then the call did not run."""
     return _UNKNOWN_SESSION.search(words) is not None
 
 

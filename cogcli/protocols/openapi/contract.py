@@ -298,7 +298,7 @@ def _file_findings(
 
 
 def _takes_file(body: Body | None, place: RequestLocation) -> bool:
-    """Whether what lies at this place of the request is the content of a file."""
+    """Return whether what lies at this place of the request is the content of a file."""
     if body is None:
         return False
     if place.kind == "whole":
@@ -307,7 +307,7 @@ def _takes_file(body: Body | None, place: RequestLocation) -> bool:
 
 
 def _given_files(value: object, capability: Capability) -> bool:
-    """Whether a request value is a whole input that is a file or a list of files."""
+    """Return whether a request value is a whole input that is a file or a list of files."""
     try:
         slots = slots_of(value) if isinstance(value, str) else []
     except TemplateFault:
@@ -324,7 +324,7 @@ def _given_files(value: object, capability: Capability) -> bool:
 
 
 def _holds_files(field: FieldSpec) -> bool:
-    """Whether a field is a file, or a list of files."""
+    """Return whether a field is a file, or a list of files."""
     return field.type == "file" or (field.items is not None and field.items.type == "file")
 
 

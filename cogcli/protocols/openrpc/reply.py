@@ -23,7 +23,7 @@ _UNREAD: Final = (-32700, -32600)
 
 
 def is_error(value: object, id: int) -> bool:
-    """Whether a body is a well-formed error for this call; then it counts under any HTTP status."""
+    """Return whether a body is a well-formed error for this call; then it counts under any HTTP status."""
     return _fault(value, id) == "" and read_answer(value).error is not None
 
 
@@ -62,7 +62,7 @@ def _fault(value: object, id: int) -> str:
 
 
 def _is_about(answer: RpcAnswer, id: int) -> bool:
-    """Whether the answer is about this call, or about a request that could not be read."""
+    """Return whether the answer is about this call, or about a request that could not be read."""
     if answer.id is None:
         return answer.error is not None and answer.error.code in _UNREAD
     return type(answer.id) is int and answer.id == id

@@ -65,7 +65,7 @@ def check_binding(context: CheckContext, binding: Binding, service: Service | No
 
 
 def _may_import(service: Service) -> bool:
-    """Whether the module may be imported at all: an untrusted layer may name only shipped ones."""
+    """Return whether the module may be imported at all: an untrusted layer may name only shipped ones."""
     return service.trusted or is_shipped(service.module or "")
 
 

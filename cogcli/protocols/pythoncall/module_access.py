@@ -129,7 +129,7 @@ def _other_module(who: str, name: str, other: ModuleSpec) -> ServiceResolutionEr
 
 
 def _is_one(own: ModuleSpec, other: ModuleSpec) -> bool:
-    """Whether two specs lead to one file, or to plain modules with the same bytes.
+    """Return whether two specs lead to one file, or to plain modules with the same bytes.
 
     For packages equal beginnings prove nothing about their modules."""
     if own.submodule_search_locations or other.submodule_search_locations:
@@ -165,7 +165,7 @@ def require_allowed(code: Code) -> None:
 
 
 def _same_code(own: str | None, other: str | None) -> bool:
-    """Whether two places hold the same bytes, so that it does not matter which of them was loaded."""
+    """Return whether two places hold the same bytes, so that it does not matter which of them was loaded."""
     if own is None or other is None or own == other:
         return own == other
     try:
@@ -293,7 +293,7 @@ def _finder(path: str) -> FileFinder:
 
 
 def _is_left_out(path: str) -> bool:
-    """Whether a folder below a root is outside the trust in a project, such as installed packages."""
+    """Return whether a folder below a root is outside the trust in a project, such as installed packages."""
     root = root_of(os.path.join(path, "any"))
     for folder in _path_and_parents(path) if root else ():
         if folder == root:

@@ -183,7 +183,7 @@ def possible_paths(inputs: object) -> Iterator[str]:
 
 
 def _follows_project_link(path: str, folder: str) -> bool:
-    """Whether resolving a path follows a link below a folder."""
+    """Return whether resolving a path follows a link below a folder."""
     drive, rest = os.path.splitdrive(os.path.join(os.getcwd(), path))
     real = drive + os.sep
     for part in rest.split(os.sep):

@@ -339,7 +339,7 @@ def _try_chain(
 
 
 def _is_repeated(member: Member, failure: RuntimeErrorBase) -> bool:
-    """Whether the binding's `retry_count` applies to a failure."""
+    """Return whether the binding's `retry_count` applies to a failure."""
     return failure.code in _REPEATED or (failure.code == _FAULT and member.repeats_faults)
 
 

@@ -86,7 +86,7 @@ def _check_inputs(
 
 
 def _takes_whole_side(field: FieldSpec | None) -> bool:
-    """Whether all inputs, or all outputs, may be given to a gate's input, as one object."""
+    """Return whether all inputs, or all outputs, may be given to a gate's input, as one object."""
     return field is not None and field.type in ("object", "any")
 
 
