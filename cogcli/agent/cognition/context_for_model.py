@@ -39,18 +39,18 @@ def fit_context(context: CompiledContext, build: BuildPrompt, room: int) -> Comp
     )
     if not omissions:
         return context
-    return compile_context(context.compilation.given._replace(state_omissions=omissions))
+    return compile_context(context.compilation.compile_input._replace(state_omissions=omissions))
 
 
 def _reserve(context: CompiledContext, build: BuildPrompt, room: int) -> CompiledContext:
     """Return the context, compiled with room for what its prompt adds."""
-    found, given = context.compilation, context.compilation.given
-    total = int(given.limits["tokens.context"])
+    found, compile_input = context.compilation, context.compilation.compile_input
+    total = int(compile_input.limits["tokens.context"])
     fixed = [block for block in found.candidates if block.bucket in FIXED]
     bare = _with_blocks(context, fixed)
     required = build(bare, 0).tokens
     if required > room:
-        return compile_context(given._replace(reserved=total + 1))
+        return compile_context(compile_input._replace(reserved=total + 1))
     rest = room - required
     wanted_by_state = build(bare, _ALL).tokens - required
     wanted_by_blocks = build(_with_blocks(context, found.candidates), 0).tokens - required
@@ -58,13 +58,13 @@ def _reserve(context: CompiledContext, build: BuildPrompt, room: int) -> Compile
     most = total - sum(block.tokens for block in fixed)
     reserved = min(most, max(0, total - room + required - (total - most) + share))
     while True:
-        context = compile_context(given._replace(reserved=reserved))
+        context = compile_context(compile_input._replace(reserved=reserved))
         excess = build(context, 0).tokens + share - room
         if excess <= 0 or reserved >= most:
             break
         reserved = min(most, reserved + excess)
     if build(context, 0).tokens > room:
-        return compile_context(given._replace(reserved=total + 1))
+        return compile_context(compile_input._replace(reserved=total + 1))
     return context
 
 
@@ -75,9 +75,9 @@ def _with_blocks(context: CompiledContext, blocks: Iterable[ContextBlock]) -> Co
     return context._replace(payload={**context.payload, "compiled_prompt": prompt})
 
 
-def recorded_needs(given: CompileInput, report: Json) -> CompileInput:
+def recorded_needs(compile_input: CompileInput, report: Json) -> CompileInput:
     """Return the input of a compilation with the needs of its prompt, as its recorded report has them."""
     omissions = tuple(
         Omission(**each) for each in report.get("omissions", ()) if each.get("bucket") == STATE
     )
-    return given._replace(reserved=report.get("reserved", 0), state_omissions=omissions)
+    return compile_input._replace(reserved=report.get("reserved", 0), state_omissions=omissions)

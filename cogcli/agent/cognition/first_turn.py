@@ -9,11 +9,16 @@ from cogcli.agent.context.intent import resolve_intent
 from cogcli.declarations.value_types import Json
 
 
-def with_first_attention(given: CompileInput) -> CompileInput:
+def with_first_attention(compile_input: CompileInput) -> CompileInput:
     """Return the input of a compilation with the attention that a run has in its first turn."""
-    intent, request = resolve_intent(given), given.request
+    intent, request = resolve_intent(compile_input), compile_input.request
     recalls = list_recalls(
-        given.pack, intent.intent, intent.slots, given.edges, given.memories, given.run.now
+        compile_input.pack,
+        intent.intent,
+        intent.slots,
+        compile_input.edges,
+        compile_input.memories,
+        compile_input.run.now,
     )
     known: Json = {
         "request": request.to_payload(),
@@ -23,10 +28,10 @@ def with_first_attention(given: CompileInput) -> CompileInput:
         "goals": [request.message, *intent.slots.values()],
         "recalls": recalls,
         "focus_state": {"mode": "off", "buffered": []},
-        "session": dict(given.session_signals),
+        "session": dict(compile_input.session_signals),
     }
     known |= perception(known)
     if request.focus == "deep":
         known |= focus(known)
     known |= attention(known)
-    return given._replace(attention=attention_from(known))
+    return compile_input._replace(attention=attention_from(known))

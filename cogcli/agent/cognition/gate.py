@@ -56,7 +56,7 @@ def _find_denial(loop: Progress, verification: Verification) -> str:
     """
     if loop.ending is not None:
         return "refuse" if loop.ending.status == "refused" else "deny"
-    must_refuse = loop.given.pack.policy.guardrails.must_refuse
+    must_refuse = loop.invocation.pack.policy.guardrails.must_refuse
     if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
         return "refuse"
     if loop.refuse(find_triggered_by(must_refuse, _candidate_values(loop))):
@@ -108,7 +108,7 @@ def _escalate(loop: Progress) -> str:
     plan = loop.plan
     if plan is None:
         return ""
-    guardrails = loop.given.pack.policy.guardrails.must_escalate
+    guardrails = loop.invocation.pack.policy.guardrails.must_escalate
     for guardrail in find_triggered_by(guardrails, _candidate_values(loop))[:1]:
         about = {"plan_id": plan.plan_id, "plan_hash": plan.plan_hash}
         loop.ask(guardrail.gate, f"must_escalate:{guardrail.id}", about)

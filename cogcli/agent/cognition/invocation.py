@@ -156,7 +156,7 @@ class Invocation(NamedTuple):
             snapshot_ref=self.fetched.snapshot_ref,
             now=now,
         )
-        given = CompileInput(
+        compile_input = CompileInput(
             pack,
             self.policy.rules,
             self.logged_request,
@@ -168,7 +168,7 @@ class Invocation(NamedTuple):
             limits=self.limits,
             edition=self.policy.edition,
         )
-        return self._add_session(given)
+        return self._add_session(compile_input)
 
     @property
     def conversation(self) -> Compaction:
@@ -196,7 +196,7 @@ class Invocation(NamedTuple):
         failed = {"last_run_failed": True} if session.last_run_failed else {}
         return {"session_id": id, "state": state, "messages": count, **failed}
 
-    def _add_session(self, given: CompileInput) -> CompileInput:
+    def _add_session(self, compile_input: CompileInput) -> CompileInput:
         """Return the input of a compilation with the conversation. A summary replaces messages that have no room."""
         found = self.conversation
         texts = tuple(f"{each['role']}: {each['content']}" for each in found.kept)
@@ -204,12 +204,12 @@ class Invocation(NamedTuple):
             if found.summary:
                 head = f"summary of {len(found.left)} earlier messages: {found.summary.content}"
                 texts = (head, *texts)
-            return given._replace(session=texts)
-        given = given._replace(session=texts, session_signals=self.session_signals)
+            return compile_input._replace(session=texts)
+        compile_input = compile_input._replace(session=texts, session_signals=self.session_signals)
         if found.summary is None:
-            return given
+            return compile_input
         cut = Omission(found.summary.block_id, "session", 0, found.left_tokens, "summarized")
-        return given._replace(summary=found.summary, summary_cut=cut)
+        return compile_input._replace(summary=found.summary, summary_cut=cut)
 
 
 def invocation_of(
@@ -285,8 +285,8 @@ def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
 
 def request_from_log(recorded: RecordedRequest) -> AgentRequest:
     """Return the request in a log, which was checked before."""
-    given = recorded.user or RequestUser()
-    user = User(given.user_id or User().user_id, given.role, tuple(given.consent))
+    logged = recorded.user or RequestUser()
+    user = User(logged.user_id or User().user_id, logged.role, tuple(logged.consent))
     members = {name: each for name, each in recorded.json.items() if name in AgentRequest._fields}
     lists = {
         "attachments": tuple(recorded.attachments),

@@ -56,10 +56,10 @@ def judge(
 
 def summarize_conversation(loop: Progress) -> Effects:
     """Let the model summarize the messages that have no room in the context. Return whether there is a new summary."""
-    left = loop.given.conversation.left
+    left = loop.invocation.conversation.left
     if loop.reasoning is None or loop.turn > 1 or not left:
         return False
-    maximum = min(ANSWER_TOKENS, int(loop.given.limits["tokens.output"]))
+    maximum = min(ANSWER_TOKENS, int(loop.invocation.limits["tokens.output"]))
     request = ModelRequest(
         build_summary_prompt(left).messages,
         max_tokens=maximum,
@@ -69,7 +69,7 @@ def summarize_conversation(loop: Progress) -> Effects:
     summary = parse_summary(outcome.text) if isinstance(outcome, ModelReply) else None
     if not isinstance(summary, str):
         return False
-    loop.given = loop.given._replace(summary=summary)
+    loop.invocation = loop.invocation._replace(summary=summary)
     return True
 
 

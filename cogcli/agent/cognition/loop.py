@@ -51,19 +51,24 @@ class AgentProgram:
 
     def __init__(
         self,
-        given: Invocation,
+        invocation: Invocation,
         planner: Planner,
         stores: Stores | None,
         model: ModelAccess | None = None,
     ) -> None:
-        self._given, self._planner, self._stores, self._model = given, planner, stores, model
+        self._invocation, self._planner, self._stores, self._model = (
+            invocation,
+            planner,
+            stores,
+            model,
+        )
         self._loop: Progress | None = None
 
     def limit(self, engine: Engine) -> Limit | None:
         """Return the earlier of the run's time limit and the budget of wall-clock time, which includes all active
         time.
         """
-        total = int(self._given.limits[WALL_CLOCK])
+        total = int(self._invocation.limits[WALL_CLOCK])
         ours = max(0, total - (engine.spent_ms or 0)) / 1000
         own = run_limit(engine)
         if own is not None and own.seconds <= ours:
@@ -118,7 +123,7 @@ class AgentProgram:
         """
         if not isinstance(outcome.error, BudgetExceededError):
             return outcome
-        limit = int(self._given.limits[WALL_CLOCK])
+        limit = int(self._invocation.limits[WALL_CLOCK])
         payload = BudgetExceeded(key=WALL_CLOCK, used=limit, limit=limit)
         root.run.emit(draft_of(payload, root.run.state.run_id))
         return outcome._replace(status="vetoed")
@@ -127,16 +132,19 @@ class AgentProgram:
         """Return the loop of this run, created once."""
         if self._loop is None:
             self._loop = Progress(
-                self._given, self._planner, root, self._stores.remember if self._stores else None
+                self._invocation,
+                self._planner,
+                root,
+                self._stores.remember if self._stores else None,
             )
             if self._model is not None:
-                state = begin_state(self._given, self._model.mode, root.first.timestamp)
+                state = begin_state(self._invocation, self._model.mode, root.first.timestamp)
                 self._loop.reasoning = Reasoning(state, self._model, root)
         return self._loop
 
     def _beat(self, root: RootRun) -> Effects:
         """Emit signs of life while calls run."""
-        every, run = max(MIN_HEARTBEAT_MS, self._given.limits["heartbeat_ms"]) / 1000, root.run
+        every, run = max(MIN_HEARTBEAT_MS, self._invocation.limits["heartbeat_ms"]) / 1000, root.run
         while True:
             due = time.monotonic() + every
             yield Sleep(due)
@@ -145,7 +153,7 @@ class AgentProgram:
             payload = RunHeartbeat(
                 elapsed_ms=milliseconds(root.first.timestamp, root.engine.clock.now()),
                 waiting_on=sorted(run.state.running),
-                remaining=self._given.policy.budgets.remaining(),
+                remaining=self._invocation.policy.budgets.remaining(),
             )
             try:
                 run.emit(draft_of(payload, run.state.run_id))
@@ -154,7 +162,7 @@ class AgentProgram:
 
 
 def agent_run(
-    given: Invocation, *, planner: Planner | None = None, stores: Stores | None = None,
+    invocation: Invocation, *, planner: Planner | None = None, stores: Stores | None = None,
     model: ModelAccess | None = None,
 ) -> AgentRun:  # fmt: skip
     """Return the run of an invocation: planned by the model if there is one, else by templates. `stores` is None
@@ -162,12 +170,18 @@ def agent_run(
     """
     if planner is None:
         planner = ModelPlanner(model.info) if model else TEMPLATE
-    program = AgentProgram(given, planner, stores, model)
+    program = AgentProgram(invocation, planner, stores, model)
     if model is None:
         return AgentRun(
-            given.request.message, given.to_payload(), given.pins, program, given.policy
+            invocation.request.message,
+            invocation.to_payload(),
+            invocation.pins,
+            program,
+            invocation.policy,
         )
-    pins = {**given.pins, "model": model.info.to_payload()}
-    payload = {**given.to_payload(), "mode": model.mode, "timeout_s": model.timeout_s}
+    pins = {**invocation.pins, "model": model.info.to_payload()}
+    payload = {**invocation.to_payload(), "mode": model.mode, "timeout_s": model.timeout_s}
     payload |= model.prices._asdict() if model.prices else {}
-    return AgentRun(given.request.message, payload, pins, program, given.policy, model.secrets)
+    return AgentRun(
+        invocation.request.message, payload, pins, program, invocation.policy, model.secrets
+    )

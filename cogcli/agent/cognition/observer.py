@@ -37,7 +37,7 @@ class Observer:
     """The run of an agent after the events so far."""
 
     def __init__(self, started: Event, invocation: Invocation) -> None:
-        self._given = invocation
+        self._invocation = invocation
         self._root = started.run_id
         self._closings: dict[str, StepFinished] = {}
         self._facts: list[Json] = []
@@ -84,13 +84,13 @@ class Observer:
 
     def _learn(self, event: Event, capability: str, output: object) -> None:
         """Keep the facts that the pack declares for the output of a finished call."""
-        declared = self._given.pack.tooling.capabilities.get(capability, PackTool()).facts
+        declared = self._invocation.pack.tooling.capabilities.get(capability, PackTool()).facts
         ref, data_class = f"{event.run_id}/{event.step_id}", self._find_class(capability)
         self.data_class = max(self.data_class, data_class, key=DATA_CLASSES.index)
         for key, source in declared.items():
             value = walk({"output": output}, tuple(source.split(".")))
             slot, _, predicate = key.partition(".")
-            entity = self._given.intent.slots.get(slot)
+            entity = self._invocation.intent.slots.get(slot)
             if value is MISSING or value is None or entity is None:
                 continue
             edge = Edge(
@@ -101,7 +101,7 @@ class Observer:
                 value=value,
                 trust="verified",
                 data_class=data_class,
-                tenant_id=self._given.pack.tenant,
+                tenant_id=self._invocation.pack.tenant,
             )
             self._keep_fact(key, edge)
 
@@ -123,17 +123,19 @@ class Observer:
 
     def _find_class(self, capability_id: str) -> str:
         """Return the classification of what a capability gives, of a skill the highest that it reaches."""
-        capability = self._given.capabilities.get(capability_id)
-        if capability is None or self._given.policy.edition < LATEST_EDITION:
+        capability = self._invocation.capabilities.get(capability_id)
+        if capability is None or self._invocation.policy.edition < LATEST_EDITION:
             return INTERNAL
         return capability.data_class
 
     def _contradicts(self, entity: str, predicate: str, value: object) -> bool:
         """Return whether the stores have another value of a single-valued predicate."""
         stored = [
-            e for e in self._given.fetched.edges if (e.subject, e.predicate) == (entity, predicate)
+            e
+            for e in self._invocation.fetched.edges
+            if (e.subject, e.predicate) == (entity, predicate)
         ]
-        single = predicate in self._given.pack.knowledge.single_valued
+        single = predicate in self._invocation.pack.knowledge.single_valued
         return single and any(not equal(edge.value, value) for edge in stored)
 
     @property

@@ -70,11 +70,20 @@ class Progress:
     """The state of one loop over all its turns."""
 
     def __init__(
-        self, given: Invocation, planner: Planner, root: RootRun, remember: Remember | None = None
+        self,
+        invocation: Invocation,
+        planner: Planner,
+        root: RootRun,
+        remember: Remember | None = None,
     ) -> None:
-        self.given, self.planner, self.root, self.remember = given, planner, root, remember
-        self.policy = given.policy
-        self.seen = Observer(root.first, given)
+        self.invocation, self.planner, self.root, self.remember = (
+            invocation,
+            planner,
+            root,
+            remember,
+        )
+        self.policy = invocation.policy
+        self.seen = Observer(root.first, invocation)
         self.guard = LoopGuard()
         self.turn = 0
         self.record = TurnRecord(root, 0, {})
@@ -116,18 +125,19 @@ class Progress:
     def skips_action(self) -> bool:
         """Whether the safety mode skips the action layer."""
         return (
-            self.given.safety_mode == "read_only" and not self.given.pack.policy.read_only_actions
+            self.invocation.safety_mode == "read_only"
+            and not self.invocation.pack.policy.read_only_actions
         )
 
     @property
     def risk(self) -> str:
         """The risk class of the intent."""
-        intent = self.given.pack.decisions.intents.get(self.given.intent.intent)
+        intent = self.invocation.pack.decisions.intents.get(self.invocation.intent.intent)
         return intent.risk if intent else "read_only"
 
     def may_act(self, capability: str) -> bool:
         """Return whether calls of a capability or a skill are above `read_only`."""
-        known = self.given.capabilities.get(capability)
+        known = self.invocation.capabilities.get(capability)
         return known is not None and is_above(self.policy.mode_of(known), "read_only")
 
     @property
@@ -144,7 +154,7 @@ class Progress:
     @property
     def decision_key(self) -> str:
         """The key of the decision of the run."""
-        return decision_of(self.given, self.candidate).key
+        return decision_of(self.invocation, self.candidate).key
 
     def outputs(self) -> Json:
         """Return the outputs of the run: the outputs of its steps, and the response."""
@@ -161,7 +171,7 @@ class Progress:
 
     def ended_run(self, decision: Event, outcome: RunOutcome) -> EndedRun:
         """Return the data of the run for the stores, after its decision was recorded."""
-        request, success = self.given.request, outcome.status == "ok"
+        request, success = self.invocation.request, outcome.status == "ok"
         messages = [self._message("user", request.message, self.root.first.timestamp)]
         if self.response:
             messages.append(self._message("assistant", self.response, decision.timestamp))
@@ -208,7 +218,7 @@ class Progress:
         """Return why the pack has a guardrail, which is named as `must_refuse:ID` or `must_escalate:ID`."""
         if self.policy.edition < LATEST_EDITION:
             return ""
-        guardrails = self.given.pack.policy.guardrails
+        guardrails = self.invocation.pack.policy.guardrails
         reasons = {f"must_refuse:{each.id}": each.reason for each in guardrails.must_refuse}
         reasons |= {f"must_escalate:{each.id}": each.reason for each in guardrails.must_escalate}
         return reasons.get(name, "")
@@ -258,7 +268,7 @@ class Progress:
 
     def ask_for(self, text: str) -> None:
         """Escalate to a person if a guardrail requires that for this text."""
-        guardrails = self.given.pack.policy.guardrails.must_escalate
+        guardrails = self.invocation.pack.policy.guardrails.must_escalate
         for guardrail in find_triggered(guardrails, text, self.policy.edition)[:1]:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
@@ -267,6 +277,6 @@ class Progress:
         why = self.explain_guardrail(reason)
         say = self.policy.find_say(reason)
         escalation = Escalation(f"t{self.turn}", gate, reason, plan, why, say)
-        rejected = escalation.require(self.root, self.given.pack, self.policy.name)
+        rejected = escalation.require(self.root, self.invocation.pack, self.policy.name)
         if rejected is not None:
             self.ending = LoopEnding("denied", rejected.code, rejected)

@@ -109,24 +109,26 @@ class Reasoning:
         )
 
 
-def begin_state(given: Invocation, requested: str, now: str) -> AgentState:
+def begin_state(invocation: Invocation, requested: str, now: str) -> AgentState:
     """Return the first state of a run; `requested` is the mode that the user requested."""
-    layer = given.pack.decisions
-    session = read_record(RecordedSession, given.fetched.session)
-    intent = layer.intents.get(given.intent.intent)
+    layer = invocation.pack.decisions
+    session = read_record(RecordedSession, invocation.fetched.session)
+    intent = layer.intents.get(invocation.intent.intent)
     templates = [layer.task_templates[id] for id in (intent.templates if intent else ())[:1]]
     steps = max((len(template.steps) for template in templates), default=0)
     mode = resolve_mode(requested, intent.risk if intent else "", steps, session.last_run_failed)
-    profile = given.fetched.profile
+    profile = invocation.fetched.profile
     begun = new_state(
-        given.request.message,
-        user_id=given.request.user.user_id,
+        invocation.request.message,
+        user_id=invocation.request.user.user_id,
         profile=UserProfile.from_payload(profile) if profile else None,
         mode=mode,
         mode_locked=requested == mode,
-        max_iterations=int(given.limits["turns"]),
-        debug=given.debug,
+        max_iterations=int(invocation.limits["turns"]),
+        debug=invocation.debug,
         messages=[message.json for message in session.messages],
         reasoning=ReasoningContext.from_payload(session.reasoning),
     )
-    return add_message(begun.state, {"role": "user", "content": given.request.message}, now).state
+    return add_message(
+        begun.state, {"role": "user", "content": invocation.request.message}, now
+    ).state

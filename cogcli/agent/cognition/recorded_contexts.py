@@ -51,13 +51,15 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
             started, seen = event, Observer(event, invocation)
         elif event.event_type == ContextCompiled.event.name:
             turn, recorded = event.payload["turn"], dict(event.payload["context"]["context_ledger"])
-            given = invocation.compile_input(
+            compile_input = invocation.compile_input(
                 turn, started.run_id or "", started.trace_id or "", now, seen.learned
             )
             if invocation.policy.edition >= LATEST_EDITION:
-                given = given._replace(attention=attention_from(logged))
-            given = recorded_needs(given, event.payload["context"].get("budget_report") or {})
-            yield RecompiledTurn(turn, compile_context(given), recorded)
+                compile_input = compile_input._replace(attention=attention_from(logged))
+            compile_input = recorded_needs(
+                compile_input, event.payload["context"].get("budget_report") or {}
+            )
+            yield RecompiledTurn(turn, compile_context(compile_input), recorded)
         elif event.event_type == LayerCompleted.event.name:
             logged |= event.payload["writes"]
         if event is not started:

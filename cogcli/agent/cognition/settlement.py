@@ -69,7 +69,7 @@ def settle(loop: Progress, verification: Verification, outcome: RunOutcome | Non
 
 def _escalate_late(loop: Progress, phases: tuple[str, ...]) -> None:
     """Let a person decide if one of these phases exceeded its limit of time. A rejection ends the run."""
-    late = loop.stages.find_late(loop.given.limits, phases)
+    late = loop.stages.find_late(loop.invocation.limits, phases)
     if not late:
         return
     reason = f"budget_exceeded:latency:{late}"
@@ -119,18 +119,20 @@ def _reflect(loop: Progress, scored: Score) -> None:
 
 
 def _pressures(loop: Progress) -> Pressures:
-    given, seen = loop.given, loop.seen
+    invocation, seen = loop.invocation, loop.seen
     begun, now = loop.root.first.timestamp, loop.root.engine.now
     elapsed = milliseconds(begun, now)
     if loop.policy.edition >= LATEST_EDITION:
         elapsed = loop.stages.measure(begun, now)
     usage = loop.policy.budgets.usage()
     return Pressures(
-        budget_pressure(given.limits, usage, soft=given.limits["soft"], elapsed_ms=elapsed),
+        budget_pressure(
+            invocation.limits, usage, soft=invocation.limits["soft"], elapsed_ms=elapsed
+        ),
         loop_pressure(
             loop.guard.max_identical,
             loop.replans,
-            int(given.limits["replans"]),
+            int(invocation.limits["replans"]),
             loop.guard.idle_turns,
         ),
         share(len(loop.policy.unresolved), len(seen.evidence_gates)),
@@ -146,7 +148,7 @@ def _gate_and_conflict(loop: Progress) -> tuple[float, float]:
     learned = ((edge.subject, edge.predicate) for edge in loop.seen.learned)
     found = loop.contradictions
     return (
-        gate_pressure(_gate_waits(loop), soft=loop.given.limits["soft"]),
+        gate_pressure(_gate_waits(loop), soft=loop.invocation.limits["soft"]),
         share(found.count_unresolved(learned), found.total),
     )
 
@@ -193,7 +195,7 @@ def _collect_results(
     return Results(
         effects=tuple(loop.effects),
         post_gate_failed=loop.seen.post_gate_failed,
-        late_phase=loop.stages.find_late(loop.given.limits, phases),
+        late_phase=loop.stages.find_late(loop.invocation.limits, phases),
         conflicts=loop.seen.conflicts,
         success=success,
         answered=has_answer and not is_open,
@@ -238,7 +240,7 @@ def _evaluate_goal(loop: Progress, outcome: RunOutcome | None) -> bool | None:
     None without a rule, and for a model's plan before its answer.
     """
     template = loop.plan.template if loop.plan else None
-    rule = decision_of(loop.given, loop.candidate).success
+    rule = decision_of(loop.invocation, loop.candidate).success
     if loop.skips_action:
         return None
     if template is None:
@@ -284,7 +286,7 @@ def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
 
 def _finish(loop: Progress, scored: Score) -> None:
     """End with the response, unless a guardrail refuses it. An answer after a denied effect meets no goal."""
-    must_refuse = loop.given.pack.policy.guardrails.must_refuse
+    must_refuse = loop.invocation.pack.policy.guardrails.must_refuse
     if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
         return
     loop.ask_for(loop.response)
@@ -331,12 +333,12 @@ def _outcome(loop: Progress) -> str:
 
 def _session_subjects(loop: Progress) -> Json:
     """Return what the session of the run is about, for its working memory. Empty without a session."""
-    given, session_id = loop.given, loop.given.request.session_id
-    if not session_id or given.policy.edition < LATEST_EDITION or loop.withheld:
+    invocation, session_id = loop.invocation, loop.invocation.request.session_id
+    if not session_id or invocation.policy.edition < LATEST_EDITION or loop.withheld:
         return {}
     about: Json = {}
     if loop.turn == 1:
-        about = {"intent": given.intent.intent, **given.intent.slots}
+        about = {"intent": invocation.intent.intent, **invocation.intent.slots}
     outcome = _outcome(loop)
     about |= {"outcome": outcome} if outcome else {}
     ref = f"{loop.root.run.state.run_id}/t{loop.turn}"
@@ -345,13 +347,13 @@ def _session_subjects(loop: Progress) -> Json:
 
 def _consolidate(loop: Progress) -> None:
     """Make proposals for memory, and store them."""
-    given, known, run = loop.given, loop.record.known, loop.root.run
-    user = given.request.user
+    invocation, known, run = loop.invocation, loop.record.known, loop.root.run
+    user = invocation.request.user
     known["candidate"] = {
         "decision_key": loop.decision_key,
-        "entity": next(iter(given.intent.slots.values()), f"user:{user.user_id}"),
+        "entity": next(iter(invocation.intent.slots.values()), f"user:{user.user_id}"),
         "outcome": _outcome(loop),
-        "safety_mode": given.safety_mode,
+        "safety_mode": invocation.safety_mode,
         **_session_subjects(loop),
     }
     loop.record.run_layer("consolidation")
@@ -360,10 +362,10 @@ def _consolidate(loop: Progress) -> None:
         made = proposal_from(
             each, run_id=run.state.run_id, at=loop.root.engine.now, consent=user.consent
         )
-        proposals.append({"proposal_id": made.id_for(given.pack.tenant, user.user_id), **each})
+        proposals.append({"proposal_id": made.id_for(invocation.pack.tenant, user.user_id), **each})
     facts = [*loop.seen.facts, *(loop.reasoning.new_facts() if loop.reasoning else ())]
     at = loop.record.emit(MemoryProposed(turn=loop.turn, proposals=proposals, facts=facts))
-    if loop.remember is not None and given.safety_mode != "read_only":
+    if loop.remember is not None and invocation.safety_mode != "read_only":
         calls = [
             {"capability": each["capability"], "status": each["status"]} for each in loop.effects
         ]

@@ -42,7 +42,7 @@ def pass_turn(loop: Progress) -> Effects:
     loop.stages.begin(engine.now)
     _open_turn(loop)
     for layer in ORDER[:6]:
-        off = layer.name == "focus" and loop.given.request.focus == "off"
+        off = layer.name == "focus" and loop.invocation.request.focus == "off"
         loop.record.run_layer(layer.name, skipped="off" if off else "")
     before, loop.effects = loop.effects, []
     context = _compile(loop)
@@ -87,12 +87,14 @@ def _open_turn(loop: Progress) -> None:
     exceeded = loop.ending.reason if loop.ending else ""
     ledger = {"exceeded": exceeded, "remaining": budgets.remaining()}
     known = values_at_start(
-        loop.given,
+        loop.invocation,
         ledger,
         loop.effects,
         loop.notices,
         waiting=find_held(loop.record.known),
-        goals=list_goals(loop.given, loop.turn, loop.reasoning.state if loop.reasoning else None),
+        goals=list_goals(
+            loop.invocation, loop.turn, loop.reasoning.state if loop.reasoning else None
+        ),
         now=loop.root.engine.now,
     )
     loop.record = TurnRecord(loop.root, loop.turn, known, loop.policy.edition)
@@ -100,7 +102,7 @@ def _open_turn(loop: Progress) -> None:
 
 def _compile(loop: Progress) -> CompiledContext:
     """Return the context of the turn. An escalated message waits here for a person; a refused one ends the run."""
-    given = loop.given
+    invocation = loop.invocation
     context = _compile_context(loop)
     loop.policy.merge_known_facts(
         context.compilation.evidence.facts, lambda now: _facts_at(loop, now)
@@ -113,31 +115,33 @@ def _compile(loop: Progress) -> CompiledContext:
     if context.refused:
         why = loop.explain_guardrail(context.refused)
         say = loop.policy.find_say(context.refused)
-        loop.ending = refused(context.refused, given.pack.decisions.intents, why, say)
+        loop.ending = refused(context.refused, invocation.pack.decisions.intents, why, say)
     elif context.overpacked:
         loop.ending = overpacked()
     elif loop.turn == 1:
-        loop.ask_for(given.request.message)
+        loop.ask_for(invocation.request.message)
         loop.withheld = loop.ending.reason if loop.ending else ""
     return context
 
 
 def _facts_at(loop: Progress, now: str) -> Facts:
     """Return the facts about the entities of the request at a time, since evidence may become stale during a turn."""
-    state, given = loop.root.run.state, loop.given
-    compiled = given.compile_input(loop.turn, state.run_id, state.trace_id, now, loop.seen.learned)
-    return find_evidence(compiled, given.intent)[1].facts
+    state, invocation = loop.root.run.state, loop.invocation
+    compiled = invocation.compile_input(
+        loop.turn, state.run_id, state.trace_id, now, loop.seen.learned
+    )
+    return find_evidence(compiled, invocation.intent)[1].facts
 
 
 def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
     """Compile the context of the turn, and append it. A prompt for a model gets this fraction of its tokens."""
     state = loop.root.run.state
-    given = loop.given.compile_input(
+    compile_input = loop.invocation.compile_input(
         loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned
     )
     if loop.policy.edition >= LATEST_EDITION:
-        given = given._replace(attention=attention_from(loop.record.logged))
-    context = compile_context(given)
+        compile_input = compile_input._replace(attention=attention_from(loop.record.logged))
+    context = compile_context(compile_input)
     if isinstance(loop.planner, ModelPlanner):
         view = _view(loop, context)
         context = loop.planner.fit(view._replace(room=int(view.room * part)))
@@ -150,13 +154,13 @@ def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
 def _view(loop: Progress, context: CompiledContext) -> JudgmentView:
     """Return the input of the planner in this turn."""
     return JudgmentView(
-        loop.given,
+        loop.invocation,
         context,
         loop.turn,
         notices=tuple(loop.notices),
         now=loop.root.engine.now,
         seed=loop.root.first.payload["seed"],
-        room=int(loop.given.limits["tokens.context"]),
+        room=int(loop.invocation.limits["tokens.context"]),
         state=loop.reasoning.state if loop.reasoning else None,
     )
 
@@ -172,7 +176,7 @@ def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Eff
         loop.candidate = candidate
         members = loop.candidate.to_payload(loop.decision_key)
         loop.record.emit(CandidateProposed(turn=loop.turn, **members))
-        loop.plan = to_plan(loop.given, loop.candidate, loop.turn)
+        loop.plan = to_plan(loop.invocation, loop.candidate, loop.turn)
         loop.response = loop.candidate.response
     loop.notices = []
     proposed = (
@@ -187,7 +191,7 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
         return Verification(())
     trips = _trips(loop)
     found = verify(
-        loop.given,
+        loop.invocation,
         context,
         loop.candidate,
         loop.plan,
@@ -265,7 +269,7 @@ def _draft_plan_created(loop: Progress, plan: TurnPlan, records: list[PlanEntry]
     source = f"planner.{loop.planner.name}"
     payload = PlanCreated(
         source=source,
-        rationale=f"turn {plan.turn} of {loop.given.pack.pack_id}",
+        rationale=f"turn {plan.turn} of {loop.invocation.pack.pack_id}",
         step_records=records,
         steps=[f"{each.kind}:{each.description}" for each in records],
         plan_id=plan.plan_id,

@@ -61,7 +61,7 @@ class TurnRecord:
 
 
 def values_at_start(
-    given: Invocation,
+    invocation: Invocation,
     ledger: Json,
     effects: list[Json],
     notices: list[Json],
@@ -72,43 +72,43 @@ def values_at_start(
 ) -> Json:
     """Return the values of a turn before its first layer. `effects`, `notices` and the events that are `waiting` come
     from the previous turn; `goals` are its goals, and at first the message."""
-    pack = given.pack
-    agent_id = given.request.agent.get("agent_id")
+    pack = invocation.pack
+    agent_id = invocation.request.agent.get("agent_id")
     named = {"agent_id": agent_id} if agent_id else {}
     known = {
         "ledger": ledger,
-        "request": given.request.to_payload(),
+        "request": invocation.request.to_payload(),
         "effects": effects,
         "approvals": notices,
         "goals": goals,
         "agent": {"role": pack.tone.agent.role, "voice": pack.tone.agent.voice, **named},
         "tone": list(pack.tone.non_negotiables),
-        "intents": {"intent": given.intent.intent},
+        "intents": {"intent": invocation.intent.intent},
         "objectives": [
             {"id": each.id, "intents": list(each.intents)} for each in pack.decisions.objectives
         ],
         "facts": {},
     }
-    edges, memories = given.fetched.edges, given.fetched.memories
-    if given.policy.edition < LATEST_EDITION:
+    edges, memories = invocation.fetched.edges, invocation.fetched.memories
+    if invocation.policy.edition < LATEST_EDITION:
         return {**known, "recalls": list_recalls_of_first_edition(edges, memories)}
-    intent = given.intent
+    intent = invocation.intent
     recalls = list_recalls(pack, intent.intent, intent.slots, edges, memories, now)
     unheld = {"mode": "off", "buffered": []}
-    later = {"waiting": waiting, "focus_state": unheld, "session": given.session_signals}
+    later = {"waiting": waiting, "focus_state": unheld, "session": invocation.session_signals}
     return {**known, "recalls": recalls, **later}
 
 
-def list_goals(given: Invocation, turn: int, state: AgentState | None) -> list[str]:
+def list_goals(invocation: Invocation, turn: int, state: AgentState | None) -> list[str]:
     """Return the goals that a turn starts with: the message, the entities that it is about, and of the turn before the
     objectives and the goal of the model."""
-    goals = [given.request.message]
-    if given.policy.edition < LATEST_EDITION:
+    goals = [invocation.request.message]
+    if invocation.policy.edition < LATEST_EDITION:
         return goals
-    goals += given.intent.slots.values()
+    goals += invocation.intent.slots.values()
     if turn > 1:
-        intent = given.intent.intent
-        objectives = given.pack.decisions.objectives
+        intent = invocation.intent.intent
+        objectives = invocation.pack.decisions.objectives
         goals += [each.text for each in objectives if not each.intents or intent in each.intents]
         goals += [state.reasoning.goal] if state else []
     return goals

@@ -31,22 +31,22 @@ ATTACHMENT: Final = ("name", "media_type", "sha256", "uri")
 
 
 def candidates(
-    given: CompileInput, surface: Surface, evidence: Evidence, memory: Recall
+    compile_input: CompileInput, surface: Surface, evidence: Evidence, memory: Recall
 ) -> Iterator[ContextBlock]:
     """Yield all candidates for the context, bucket by bucket, with unique ids."""
-    yield from _policy_blocks(given, surface)
+    yield from _policy_blocks(compile_input, surface)
     for tool in surface.tools:
-        text = tool_text(given.capabilities[tool.capability], tool.gate, tool.deferred)
-        yield _block(given, f"tool:{tool.capability}", "tool", text, _TOOL)
+        text = tool_text(compile_input.capabilities[tool.capability], tool.gate, tool.deferred)
+        yield _block(compile_input, f"tool:{tool.capability}", "tool", text, _TOOL)
     for number, found in enumerate(evidence.found):
         edge = found.edge
         value = {"object": edge.object} if edge.object else {"value": edge.value}
         text = _json(
             {"subject": edge.subject, "predicate": edge.predicate, **value, "at": edge.observed_at}
         )
-        priority = _EVIDENCE - _NEARER * (found.hops - 1) + _salience_priority(given, edge)
+        priority = _EVIDENCE - _NEARER * (found.hops - 1) + _salience_priority(compile_input, edge)
         block = _block(
-            given,
+            compile_input,
             f"evidence:{number:04}",
             "evidence",
             text,
@@ -54,23 +54,29 @@ def candidates(
             (edge.evidence_ref,),
             edge.trust,
         )
-        yield block._replace(in_focus=_is_in_focus(given, edge))
-    for each in given.pack.business.blocks:
-        block = _block(given, f"business:{each.id}", "business", each.text, each.priority)
+        yield block._replace(in_focus=_is_in_focus(compile_input, edge))
+    for each in compile_input.pack.business.blocks:
+        block = _block(compile_input, f"business:{each.id}", "business", each.text, each.priority)
         yield block._replace(cuttable=each.cuttable)
     for number, kept in enumerate(memory.memories):
         text = _json({"entity": kept.entity, "predicate": kept.predicate, "value": kept.value})
         refs = (kept.memory_id, *kept.evidence_refs)
         block = _block(
-            given, f"memory:{kept.memory_id}", "memory", text, _MEMORY - number, refs, "verified"
+            compile_input,
+            f"memory:{kept.memory_id}",
+            "memory",
+            text,
+            _MEMORY - number,
+            refs,
+            "verified",
         )
-        attention = given.attention
+        attention = compile_input.attention
         yield block._replace(in_focus=not attention or attention.includes(kept.memory_id))
-    if given.summary is not None:
-        yield _summary_block(given, given.summary)
-    for number, text in enumerate(given.session, 1 if given.summary else 0):
+    if compile_input.summary is not None:
+        yield _summary_block(compile_input, compile_input.summary)
+    for number, text in enumerate(compile_input.session, 1 if compile_input.summary else 0):
         block = _block(
-            given,
+            compile_input,
             f"session:{number:04}",
             "session",
             _json(text),
@@ -81,11 +87,11 @@ def candidates(
         yield block
 
 
-def _summary_block(given: CompileInput, summary: ContextBlock) -> ContextBlock:
+def _summary_block(compile_input: CompileInput, summary: ContextBlock) -> ContextBlock:
     count = len(summary.provenance_refs)
     text = f"summary of the messages 1 to {count}: {summary.content}"
     refs = summary.provenance_refs
-    block = _block(given, SUMMARY, "session", _json(text), _SESSION, refs, "untrusted")
+    block = _block(compile_input, SUMMARY, "session", _json(text), _SESSION, refs, "untrusted")
     return block._replace(truncated=True)
 
 
@@ -94,27 +100,33 @@ def session_line(role: str, content: str) -> str:
     return _json(f"{role}: {content}")
 
 
-def _is_in_focus(given: CompileInput, edge: Edge) -> bool:
+def _is_in_focus(compile_input: CompileInput, edge: Edge) -> bool:
     """Return whether an edge is in the prompt. A fact of a call of this run always is."""
-    if given.attention is None or edge.evidence_ref.startswith(f"{given.run.run_id}/"):
+    if compile_input.attention is None or edge.evidence_ref.startswith(
+        f"{compile_input.run.run_id}/"
+    ):
         return True
-    return given.attention.includes(edge_ref(edge))
+    return compile_input.attention.includes(edge_ref(edge))
 
 
-def _salience_priority(given: CompileInput, edge: Edge) -> int:
+def _salience_priority(compile_input: CompileInput, edge: Edge) -> int:
     """Return the priority that a piece of evidence has for its salience, less than that of a hop."""
-    if given.attention is None:
+    if compile_input.attention is None:
         return 0
-    return round((_NEARER - 1) * given.attention.salience.get(edge_ref(edge), 0.0))
+    return round((_NEARER - 1) * compile_input.attention.salience.get(edge_ref(edge), 0.0))
 
 
-def _policy_blocks(given: CompileInput, surface: Surface) -> Iterator[ContextBlock]:
-    for number, text in enumerate(given.pack.tone.non_negotiables):
-        yield _block(given, f"policy:never:{number:02}", "policy", text, _POLICY)
+def _policy_blocks(compile_input: CompileInput, surface: Surface) -> Iterator[ContextBlock]:
+    for number, text in enumerate(compile_input.pack.tone.non_negotiables):
+        yield _block(compile_input, f"policy:never:{number:02}", "policy", text, _POLICY)
     gated = [f"{tool.capability} waits for {tool.gate}" for tool in surface.tools if tool.gate]
     if gated:
         yield _block(
-            given, "policy:gates", "policy", f"A person decides: {'; '.join(gated)}.", _POLICY
+            compile_input,
+            "policy:gates",
+            "policy",
+            f"A person decides: {'; '.join(gated)}.",
+            _POLICY,
         )
 
 
@@ -128,51 +140,51 @@ def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] 
     return f"{capability.id}: {capability.description}{after} Arguments: {_json(arguments)}"
 
 
-def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> Json:
+def prompt(compile_input: CompileInput, intent: IntentResult, assembly: Assembly) -> Json:
     """Return the compiled prompt: instructions in `system` and `developer`, foreign texts in separate blocks."""
-    blocks, voice = assembly.blocks, given.run.voice or given.pack.tone.agent.voice
-    identity = [f"You are {given.run.role or 'an agent'}."]
+    blocks, voice = assembly.blocks, compile_input.run.voice or compile_input.pack.tone.agent.voice
+    identity = [f"You are {compile_input.run.role or 'an agent'}."]
     if voice:
         identity.append(f"Voice: {voice}.")
     instructions = [block.content for block in blocks if block.bucket in ("policy", "tool")]
     return {
         "system": "\n".join(identity),
         "developer": "\n".join(instructions),
-        "task": _task(given, intent),
+        "task": _task(compile_input, intent),
         "context_blocks": [block.to_payload() for block in blocks],
     }
 
 
-def _task(given: CompileInput, intent: IntentResult) -> Json:
+def _task(compile_input: CompileInput, intent: IntentResult) -> Json:
     objectives = [
         each.text
-        for each in given.pack.decisions.objectives
+        for each in compile_input.pack.decisions.objectives
         if not each.intents or intent.intent in each.intents
     ]
     task: Json = {
         "intent": intent.intent,
         "objectives": objectives,
-        "message": given.request.message,
+        "message": compile_input.request.message,
         "params": intent.params,
     }
-    if given.edition >= LATEST_EDITION:
-        task |= _origin(given)
+    if compile_input.edition >= LATEST_EDITION:
+        task |= _origin(compile_input)
     attachments = [
         _select_shown_members(each)
-        for place, each in enumerate(given.request.attachments)
-        if place not in given.held_attachments
+        for place, each in enumerate(compile_input.request.attachments)
+        if place not in compile_input.held_attachments
     ]
     if attachments:
         task["attachments"] = attachments
     return task
 
 
-def omit_held(given: CompileInput) -> Iterator[Omission]:
+def omit_held(compile_input: CompileInput) -> Iterator[Omission]:
     """Yield an omission for each attachment that is held."""
-    for place in given.held_attachments:
-        shown = _select_shown_members(given.request.attachments[place])
+    for place in compile_input.held_attachments:
+        shown = _select_shown_members(compile_input.request.attachments[place])
         yield Omission(
-            f"attachment:{place}", REQUEST, 0, given.tokenizer.count(_json(shown)), "held"
+            f"attachment:{place}", REQUEST, 0, compile_input.tokenizer.count(_json(shown)), "held"
         )
 
 
@@ -181,19 +193,19 @@ def _select_shown_members(attachment: Json) -> Json:
     return {key: attachment[key] for key in ATTACHMENT if key in attachment}
 
 
-def _origin(given: CompileInput) -> Json:
+def _origin(compile_input: CompileInput) -> Json:
     """Return where a request comes from: its channel and locale, and the signals of its session."""
-    request = given.request
+    request = compile_input.request
     found = {
         "channel": request.channel,
         "locale": request.locale,
-        "session": dict(given.session_signals),
+        "session": dict(compile_input.session_signals),
     }
     return {name: value for name, value in found.items() if value}
 
 
 def _block(
-    given: CompileInput,
+    compile_input: CompileInput,
     block_id: str,
     bucket: str,
     content: str,
@@ -203,7 +215,7 @@ def _block(
 ) -> ContextBlock:
     foreign = bucket in ("evidence", "memory", "session")
     treatment = "data_only" if foreign else "instruction"
-    tokens = given.tokenizer.count(content)
+    tokens = compile_input.tokenizer.count(content)
     return ContextBlock(block_id, bucket, content, priority, tokens, refs, trust, treatment)
 
 

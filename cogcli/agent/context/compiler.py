@@ -47,8 +47,8 @@ class Compilation:
     allocations: dict[str, int]
     assembly: Assembly
 
-    def __init__(self, given: CompileInput) -> None:
-        self.given = given
+    def __init__(self, compile_input: CompileInput) -> None:
+        self.compile_input = compile_input
 
 
 class CompiledContext(NamedTuple):
@@ -62,8 +62,8 @@ class CompiledContext(NamedTuple):
         """Why no model may be called: an unknown intent, or a guardrail. Empty if one may. A guardrail that refused the
         message before the run comes first."""
         found = self.compilation
-        if found.given.request.refused_by:
-            return f"must_refuse:{found.given.request.refused_by[0]}"
+        if found.compile_input.request.refused_by:
+            return f"must_refuse:{found.compile_input.request.refused_by[0]}"
         return found.intent.refused or next(
             (f"must_refuse:{id}" for id in found.policy.must_refuse), ""
         )
@@ -71,9 +71,9 @@ class CompiledContext(NamedTuple):
     @property
     def overpacked(self) -> bool:
         """Whether policy, tools or what else every prompt has do not fit, so that no model may be called."""
-        given = self.compilation.given
-        total = int(given.limits["tokens.context"])
-        return self.compilation.assembly.overpacked or given.reserved > total
+        compile_input = self.compilation.compile_input
+        total = int(compile_input.limits["tokens.context"])
+        return self.compilation.assembly.overpacked or compile_input.reserved > total
 
     @property
     def hash(self) -> str:
@@ -83,40 +83,42 @@ class CompiledContext(NamedTuple):
 
 
 def _intent(found: Compilation) -> object:
-    found.intent = resolve_intent(found.given)
+    found.intent = resolve_intent(found.compile_input)
     return found.intent._asdict()
 
 
 def _policy(found: Compilation) -> object:
-    found.policy = resolve_policy(found.given, found.intent)
+    found.policy = resolve_policy(found.compile_input, found.intent)
     return found.policy._asdict()
 
 
 def _tools(found: Compilation) -> object:
     """Return the surface before evidence. Capabilities whose rules need facts are judged again with them."""
-    found.surface = surface_tools(found.given, found.intent, {})
+    found.surface = surface_tools(found.compile_input, found.intent, {})
     return _surface_payload(found.surface)
 
 
-def find_evidence(given: CompileInput, intent: IntentResult) -> tuple[KnowledgeQuery, Evidence]:
+def find_evidence(
+    compile_input: CompileInput, intent: IntentResult
+) -> tuple[KnowledgeQuery, Evidence]:
     """Return the query for the entities of a request at the time of the run context, and its evidence."""
     query = KnowledgeQuery(
         intent.slots,
-        given.pack.knowledge,
-        given.run.tenant_id,
-        given.pack.meta.data_classification,
-        given.run.now,
-        given.run.run_id,
+        compile_input.pack.knowledge,
+        compile_input.run.tenant_id,
+        compile_input.pack.meta.data_classification,
+        compile_input.run.now,
+        compile_input.run.run_id,
     )
     return query, retrieve(
-        given.edges, query, given.pack.decisions.required_evidence(intent.intent)
+        compile_input.edges, query, compile_input.pack.decisions.required_evidence(intent.intent)
     )
 
 
 def _evidence(found: Compilation) -> object:
-    given = found.given
-    found.query, found.evidence = find_evidence(given, found.intent)
-    found.surface = surface_tools(given, found.intent, found.evidence.facts)
+    compile_input = found.compile_input
+    found.query, found.evidence = find_evidence(compile_input, found.intent)
+    found.surface = surface_tools(compile_input, found.intent, found.evidence.facts)
     return {
         "edges": [{"hops": each.hops, **each.edge._asdict()} for each in found.evidence.found],
         "omitted": found.evidence.omitted,
@@ -127,16 +129,16 @@ def _evidence(found: Compilation) -> object:
 
 
 def _memory(found: Compilation) -> object:
-    given = found.given
-    user, run = given.request.user, given.run
-    salience = given.attention.salience if given.attention else NOTHING
+    compile_input = found.compile_input
+    user, run = compile_input.request.user, compile_input.run
+    salience = compile_input.attention.salience if compile_input.attention else NOTHING
     found.memory = recall(
-        given.memories,
-        given.pack.memory,
+        compile_input.memories,
+        compile_input.pack.memory,
         user,
         tenant_id=run.tenant_id,
         now=run.now,
-        session_id=given.request.session_id,
+        session_id=compile_input.request.session_id,
         salience=salience,
     )
     return {
@@ -146,15 +148,21 @@ def _memory(found: Compilation) -> object:
 
 
 def _budget(found: Compilation) -> object:
-    given = found.given
-    blocks = tuple(block_builders.candidates(given, found.surface, found.evidence, found.memory))
+    compile_input = found.compile_input
+    blocks = tuple(
+        block_builders.candidates(compile_input, found.surface, found.evidence, found.memory)
+    )
     found.candidates = tuple(block for block in blocks if block.in_focus)
     found.unfocused = tuple(block for block in blocks if not block.in_focus)
-    total = max(0, int(given.limits["tokens.context"]) - given.reserved)
+    total = max(0, int(compile_input.limits["tokens.context"]) - compile_input.reserved)
     found.caps = {
         bucket: int(limit)
         for bucket in BUCKETS
-        if (limit := given.limits.get(f"buckets.{bucket}", given.pack.bucket_sizes.get(bucket)))
+        if (
+            limit := compile_input.limits.get(
+                f"buckets.{bucket}", compile_input.pack.bucket_sizes.get(bucket)
+            )
+        )
         is not None
     }
     found.allocations = allocate(found.candidates, found.caps, total)
@@ -162,7 +170,7 @@ def _budget(found: Compilation) -> object:
 
 
 def _assembly(found: Compilation) -> object:
-    found.assembly = assemble(found.candidates, found.allocations, found.given.tokenizer)
+    found.assembly = assemble(found.candidates, found.allocations, found.compile_input.tokenizer)
     return {
         "blocks": [block.to_payload() for block in found.assembly.blocks],
         "omissions": [each._asdict() for each in found.assembly.omissions],
@@ -170,14 +178,14 @@ def _assembly(found: Compilation) -> object:
 
 
 def _manifests(found: Compilation) -> object:
-    given, surface, assembly = found.given, found.surface, found.assembly
+    compile_input, surface, assembly = found.compile_input, found.surface, found.assembly
     return {
-        "compiled_prompt": block_builders.prompt(given, found.intent, assembly),
+        "compiled_prompt": block_builders.prompt(compile_input, found.intent, assembly),
         "manifests": {
             "policy_manifest": [
                 rule.declared.rule_id
                 for tool in surface.tools
-                for rule in given.policy.rules_for(found.intent.intent, tool.capability)
+                for rule in compile_input.policy.rules_for(found.intent.intent, tool.capability)
             ],
             "tool_manifest": [tool._asdict() for tool in surface.tools],
             "evidence_manifest": [
@@ -222,16 +230,16 @@ STAGES: Final[dict[str, Stage]] = {
 """The stages in order. Each sets its members of the compilation and returns its hashed result."""
 
 
-def compile_context(given: CompileInput) -> CompiledContext:
+def compile_context(compile_input: CompileInput) -> CompiledContext:
     """Return the context of a request."""
-    found = Compilation(given)
+    found = Compilation(compile_input)
     results = {name: stage(found) for name, stage in STAGES.items()}
     payload: Json = _plain(results["manifests"])
     hashes = {name: digest_of(result) for name, result in results.items()}
     payload["context_ledger"] = {
-        "pack_ref": given.pack.ref,
-        "snapshot_ref": given.run.snapshot_ref,
-        "request_hash": digest_of(given.request.to_payload()),
+        "pack_ref": compile_input.pack.ref,
+        "snapshot_ref": compile_input.run.snapshot_ref,
+        "request_hash": digest_of(compile_input.request.to_payload()),
         "stage_hashes": hashes,
         "context_hash": digest_of(payload),
     }
@@ -246,19 +254,19 @@ def _surface_payload(surface: Surface) -> Json:
 
 
 def _budget_report(found: Compilation) -> Json:
-    assembly, tokenizer = found.assembly, found.given.tokenizer
+    assembly, tokenizer = found.assembly, found.compile_input.tokenizer
     omissions = (
         *assembly.omissions,
         *(omission_of(block, "not_in_focus") for block in found.unfocused),
-        *block_builders.omit_held(found.given),
-        *((found.given.summary_cut,) if found.given.summary_cut else ()),
-        *found.given.state_omissions,
+        *block_builders.omit_held(found.compile_input),
+        *((found.compile_input.summary_cut,) if found.compile_input.summary_cut else ()),
+        *found.compile_input.state_omissions,
     )
     truncations = dict.fromkeys(BUCKETS, 0)
     for each in omissions:
         truncations[each.bucket] = truncations.get(each.bucket, 0) + 1
     # A context whose prompt needed no room of its own is recorded as before, so that earlier logs replay.
-    reserved = {"reserved": found.given.reserved} if found.given.reserved else {}
+    reserved = {"reserved": found.compile_input.reserved} if found.compile_input.reserved else {}
     return {
         "tokenizer": {"id": tokenizer.id, "exact": tokenizer.exact, "hash": tokenizer.hash},
         "allocations": found.allocations,

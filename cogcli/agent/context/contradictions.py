@@ -40,7 +40,7 @@ def find_contradictions(found: Compilation) -> KnownContradictions:
     other in any predicate, since two values of one are kept only if a person promoted both.
     """
     stated, remembered = _group_edges(found), _group_memories(found)
-    single = found.given.pack.knowledge.single_valued
+    single = found.compile_input.pack.knowledge.single_valued
     settled: list[Key] = []
     unresolved: list[Key] = []
     for key in dict.fromkeys((*stated, *remembered)):
@@ -53,7 +53,7 @@ def find_contradictions(found: Compilation) -> KnownContradictions:
 
 def _group_edges(found: Compilation) -> dict[Key, list[object]]:
     groups: dict[Key, list[object]] = defaultdict(list)
-    for edge in found.given.edges:
+    for edge in found.compile_input.edges:
         if not explain_hidden(edge, found.query) and not fault_of(edge, found.query):
             groups[edge.subject, edge.predicate].append(edge.stated)
     return groups
@@ -70,8 +70,8 @@ def _is_settled(found: Compilation, key: Key, memory: list[object]) -> bool:
     """Return whether the run has one value: a call of the run made the statement, or the graph alone contradicts itself
     and one value has more trust.
     """
-    own = f"{found.given.run.run_id}/"
-    edges = [edge for edge in found.given.edges if (edge.subject, edge.predicate) == key]
+    own = f"{found.compile_input.run.run_id}/"
+    edges = [edge for edge in found.compile_input.edges if (edge.subject, edge.predicate) == key]
     if any(edge.evidence_ref.startswith(own) for edge in edges):
         return True
     slots = {entity: slot for slot, entity in found.query.slots.items()}

@@ -27,11 +27,11 @@ class IntentResult(NamedTuple):
     params: Json = NOTHING
 
 
-def resolve_intent(given: CompileInput) -> IntentResult:
+def resolve_intent(compile_input: CompileInput) -> IntentResult:
     """Return the intent that the request names, else the one whose patterns and phrases match best. A refused
     request has no slots and no parameters, which could repeat its message.
     """
-    catalog, request = given.pack.decisions.intents, given.request
+    catalog, request = compile_input.pack.decisions.intents, compile_input.request
     if request.refused_by:
         known = request.intent in catalog
         return IntentResult(request.intent, "") if known else IntentResult("", UNKNOWN)

@@ -115,7 +115,7 @@ class _BlockPlacements:
 
 def _state_lines(found: Compilation) -> Iterator[Placement]:
     """Yield the lines of the agent's state that the prompt lacks or shows in part."""
-    for each in found.given.state_omissions:
+    for each in found.compile_input.state_omissions:
         status = OUT if each.reason == "no_room" else CUT
         details = {"missing_tokens": each.tokens}
         yield Placement(
@@ -140,7 +140,7 @@ def _capabilities(found: Compilation, blocks: _BlockPlacements) -> Iterator[Plac
 
 def _find_known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
     """Return the capabilities of the pack and the usable ones, with their other names."""
-    pack, usable = found.given.pack, found.given.capabilities
+    pack, usable = found.compile_input.pack, found.compile_input.capabilities
     listed = [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
     permitted = [id for each in pack.policy.permissions.values() for id in each.allow]
     known = dict.fromkeys(
@@ -186,7 +186,7 @@ def _edges(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     }
     slots = {entity: slot for slot, entity in found.query.slots.items()}
     crowded = {each["subject"] for each in found.evidence.omitted}
-    for edge in found.given.edges:
+    for edge in found.compile_input.edges:
         name = f"{slots.get(edge.subject, edge.subject)}.{edge.predicate}"
         if id(edge) in numbers:
             number, hops = numbers[id(edge)]
@@ -204,14 +204,14 @@ def _edges(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
 
 def _salience_of(found: Compilation, ref: str) -> Json:
     """Return the salience of a reference, if the attention of the turn ranked it."""
-    attention = found.given.attention
+    attention = found.compile_input.attention
     scored = attention is not None and ref in attention.salience
     return {"salience": attention.salience[ref]} if attention is not None and scored else {}
 
 
 def _attachments(found: Compilation) -> Iterator[Placement]:
-    held = found.given.held_attachments
-    for place, each in enumerate(found.given.request.attachments):
+    held = found.compile_input.held_attachments
+    for place, each in enumerate(found.compile_input.request.attachments):
         id, name = f"attachment:{place}", str(each.get("name"))
         where = (OUT, "attention", "held") if place in held else (IN, "assembly", "said")
         yield Placement("attachment", id, *where, names=(name,), details={"file": name})
@@ -224,7 +224,7 @@ def _statement_of(edge: Edge) -> Json:
 
 def _memories(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     reasons = {each["memory_id"]: each["reason"] for each in found.memory.omitted}
-    for memory in found.given.memories:
+    for memory in found.compile_input.memories:
         id = memory.memory_id
         if id in reasons:
             placed = Placement("memory", id, OUT, "memory", reasons[id])

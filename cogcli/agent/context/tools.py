@@ -49,34 +49,40 @@ class Surface(NamedTuple):
     redactions: tuple[Redaction, ...]
 
 
-def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
+def resolve_policy(compile_input: CompileInput, intent: IntentResult) -> PolicyResult:
     """Return the policy of a request before evidence is known."""
-    guardrails, message = given.pack.policy.guardrails, given.request.message
+    guardrails, message = compile_input.pack.policy.guardrails, compile_input.request.message
     prohibited = {}
-    for id in _list_capabilities(given, intent):
-        verdict = _verdict(given, intent, id, {})
+    for id in _list_capabilities(compile_input, intent):
+        verdict = _verdict(compile_input, intent, id, {})
         if not verdict.allows and verdict.stage != "situation":
             prohibited[id] = verdict.reason
-    if given.request.refused_by:
-        return PolicyResult(given.request.refused_by, (), prohibited)
+    if compile_input.request.refused_by:
+        return PolicyResult(compile_input.request.refused_by, (), prohibited)
     return PolicyResult(
-        tuple(each.id for each in find_triggered(guardrails.must_refuse, message, given.edition)),
-        tuple(each.id for each in find_triggered(guardrails.must_escalate, message, given.edition)),
+        tuple(
+            each.id
+            for each in find_triggered(guardrails.must_refuse, message, compile_input.edition)
+        ),
+        tuple(
+            each.id
+            for each in find_triggered(guardrails.must_escalate, message, compile_input.edition)
+        ),
         prohibited,
     )
 
 
-def surface_tools(given: CompileInput, intent: IntentResult, facts: Json) -> Surface:
+def surface_tools(compile_input: CompileInput, intent: IntentResult, facts: Json) -> Surface:
     """Return the tools of an intent: capabilities that every check permits.
 
     A capability that only lacks facts which another tool can supply is included. The rest are redactions with
     their reasons.
     """
     tools, redactions, waiting = [], [], []
-    listed = _list_capabilities(given, intent)
+    listed = _list_capabilities(compile_input, intent)
     for id in listed:
-        verdict = _verdict(given, intent, id, facts)
-        if id not in given.capabilities:
+        verdict = _verdict(compile_input, intent, id, facts)
+        if id not in compile_input.capabilities:
             redactions.append(Redaction(id, "permission", NOT_USABLE))
         elif verdict.allows:
             tools.append(SurfacedTool(id, verdict.approval_mode, verdict.gate))
@@ -84,7 +90,7 @@ def surface_tools(given: CompileInput, intent: IntentResult, facts: Json) -> Sur
             waiting.append((id, verdict))
         else:
             redactions.append(Redaction(id, verdict.stage, verdict.reason, verdict.rule))
-    supplied = _supplied_facts(given, tools)
+    supplied = _supplied_facts(compile_input, tools)
     for id, verdict in waiting:
         lacking = _lacking_facts(verdict)
         if lacking and supplied.issuperset(lacking):
@@ -95,16 +101,16 @@ def surface_tools(given: CompileInput, intent: IntentResult, facts: Json) -> Sur
     return Surface(tuple(tools), tuple(redactions))
 
 
-def _list_capabilities(given: CompileInput, intent: IntentResult) -> list[str]:
+def _list_capabilities(compile_input: CompileInput, intent: IntentResult) -> list[str]:
     """Return the capabilities of the intent, or none without an intent."""
     if not intent.intent:
         return []
-    return list(given.pack.decisions.intents[intent.intent].capabilities)
+    return list(compile_input.pack.decisions.intents[intent.intent].capabilities)
 
 
-def _supplied_facts(given: CompileInput, tools: Iterable[SurfacedTool]) -> set[str]:
+def _supplied_facts(compile_input: CompileInput, tools: Iterable[SurfacedTool]) -> set[str]:
     """Return the facts that calls of these tools supply."""
-    declared = given.pack.tooling.capabilities
+    declared = compile_input.pack.tooling.capabilities
     return {path for tool in tools for path in declared.get(tool.capability, PackTool()).facts}
 
 
@@ -115,10 +121,10 @@ def _lacking_facts(verdict: Verdict) -> tuple[str, ...]:
 
 
 def call_data(
-    given: CompileInput, intent: IntentResult, facts: Json, mode: str, capability: str
+    compile_input: CompileInput, intent: IntentResult, facts: Json, mode: str, capability: str
 ) -> Json:
     """Return the data of rules for a call before its arguments are known (docs/reference/pack.md#rules)."""
-    request, run = given.request, given.run
+    request, run = compile_input.request, compile_input.run
     return {
         **facts,
         "request": {
@@ -139,27 +145,33 @@ def call_data(
         "inputs": intent.params,
         "vars": {},
         "outputs": {},
-        "state": given.state,
+        "state": compile_input.state,
     }
 
 
-def mode_of(given: CompileInput, id: str) -> str:
+def mode_of(compile_input: CompileInput, id: str) -> str:
     """Return the approval mode of a capability under the pack; the highest for an unknown one."""
-    capability: Capability | None = given.capabilities.get(id)
-    return mode_under(given.pack.tooling.capabilities, capability) if capability else "destructive"
+    capability: Capability | None = compile_input.capabilities.get(id)
+    return (
+        mode_under(compile_input.pack.tooling.capabilities, capability)
+        if capability
+        else "destructive"
+    )
 
 
-def _verdict(given: CompileInput, intent: IntentResult, id: str, facts: Json) -> Verdict:
-    mode = mode_of(given, id)
+def _verdict(compile_input: CompileInput, intent: IntentResult, id: str, facts: Json) -> Verdict:
+    mode = mode_of(compile_input, id)
     call = GovernedCall(
         id,
         mode,
-        given.run.role,
-        given.run.safety_mode,
+        compile_input.run.role,
+        compile_input.run.safety_mode,
         None,
-        named_user=given.request.user.is_named,
+        named_user=compile_input.request.user.is_named,
     )
-    return given.policy.decide(intent.intent, call, call_data(given, intent, facts, mode, id))
+    return compile_input.policy.decide(
+        intent.intent, call, call_data(compile_input, intent, facts, mode, id)
+    )
 
 
 def max_mode(surface: Surface) -> str:

@@ -209,7 +209,7 @@ def compile_request(
     )
     policy, known = Policy.of(pack), found.catalog.by_name
     of_new_run = RunStateReader(policy.state_parts).read()
-    given = CompileInput(
+    compile_input = CompileInput(
         pack,
         policy,
         request,
@@ -220,14 +220,14 @@ def compile_request(
     )
     fetched = NOTHING_STORED
     if not is_of_project(settings, found.file):
-        entities = tuple(resolve_intent(given).slots.values())
+        entities = tuple(resolve_intent(compile_input).slots.values())
         fetched = fetch(settings, pack, request, entities)
-    given = given._replace(
+    compile_input = compile_input._replace(
         edges=fetched.edges,
         memories=fetched.memories,
         run=run._replace(snapshot_ref=fetched.snapshot_ref),
     )
-    return compile_context(with_first_attention(given))
+    return compile_context(with_first_attention(compile_input))
 
 
 def fetch(

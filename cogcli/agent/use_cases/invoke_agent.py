@@ -55,7 +55,7 @@ SESSION_TAG: Final = "session_id"
 class AgentCommandInput(NamedTuple):
     """The input of a command that runs an agent."""
 
-    given: RequestWithOptions
+    agent_request: RequestWithOptions
     request: RunRequest
     """Its policy has the pack, user, ceiling and budgets."""
     memory: bool = True
@@ -70,13 +70,13 @@ class AgentCommandInput(NamedTuple):
 
 
 def invoke(
-    settings: Settings, given: AgentCommandInput, watch: Watch, control: Control | None = None
+    settings: Settings, command: AgentCommandInput, watch: Watch, control: Control | None = None
 ) -> RunResult:
     """Run an agent to its end, within `watch`. A run with a conversation holds its lock. Raise ProblemsFound,
     UnusableEnvironment or UsageError before anything is started."""
     environment = environment_of(settings)
     with ExitStack() as opened:
-        prepared = prepare_agent(settings, given, opened)
+        prepared = prepare_agent(settings, command, opened)
         control = control or Control()
         listener = opened.enter_context(watch(prepared, control))
         return launch(environment, prepared, listener=listener, control=control)
@@ -90,30 +90,30 @@ def invoke_request(
 
     Raise the errors of `parse_request` and of `invoke`.
     """
-    given = with_options(parse_request(raw), options)
+    agent_request = with_options(parse_request(raw), options)
     problems: list[CogcliError] = []
-    merged = merge_options(settings, given, options, problems)
+    merged = merge_options(settings, agent_request, options, problems)
     raise_together(problems)
     request = RunRequest("", {}, merged)
     result = invoke(
-        settings, AgentCommandInput(given, request, memory, model, mode), watch, control
+        settings, AgentCommandInput(agent_request, request, memory, model, mode), watch, control
     )
     if memory and not is_untrusted(settings, "pack", request.pack_ref):
         work_after_answer(settings, model)
     return result
 
 
-def prepare_agent(settings: Settings, given: AgentCommandInput, opened: ExitStack) -> PreparedRun:
+def prepare_agent(settings: Settings, command: AgentCommandInput, opened: ExitStack) -> PreparedRun:
     """Check the closure of a pack and the request, and fetch the values of the stores. `opened` holds the lock of the
     conversation."""
-    catalog, selection, invocation, warnings = _reach(settings, given)
-    keeps = _has_memory(given, catalog)
+    catalog, selection, invocation, warnings = _reach(settings, command)
+    keeps = _has_memory(command, catalog)
     tenant, user, session = (
         invocation.pack.tenant,
-        given.given.request.user.user_id,
+        command.agent_request.request.user.user_id,
         invocation.request.session_id,
     )
-    model = model_access(settings, given.model, given.mode, given.on_response)
+    model = model_access(settings, command.model, command.mode, command.on_response)
     if model is not None:
         require_trust(catalog)
         require_prices(model, invocation.limits)
@@ -124,14 +124,14 @@ def prepare_agent(settings: Settings, given: AgentCommandInput, opened: ExitStac
     if model is not None and keeps:
         profile = profile_of(settings, tenant, invocation.request.user, invocation.pack.memory)
         fetched = fetched._replace(profile=profile.to_payload() if profile else None)
-    invocation = invocation._replace(fetched=fetched, debug=given.debug)
+    invocation = invocation._replace(fetched=fetched, debug=command.debug)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
     stores = stores_of(settings, invocation) if keeps else None
     options = {**invocation.asked.flags}
     if session:
-        options["tags"] = {**given.request.options.tags, SESSION_TAG: session}
+        options["tags"] = {**command.request.options.tags, SESSION_TAG: session}
     return PreparedRun(
-        given.request.with_options(**options)._replace(skill_id=skill.id),
+        command.request.with_options(**options)._replace(skill_id=skill.id),
         skill,
         catalog,
         dict(invocation.intent.params),
@@ -144,19 +144,19 @@ def prepare_agent(settings: Settings, given: AgentCommandInput, opened: ExitStac
 
 
 def _reach(
-    settings: Settings, given: AgentCommandInput
+    settings: Settings, command: AgentCommandInput
 ) -> tuple[Catalog, SelectionOptions, Invocation, list[Problem]]:
     """Return the closure of the pack, the selection of bindings, the invocation with the values of the stores,
     and warnings. Raise ProblemsFound before a store is opened.
     """
-    request = given.request
+    request = command.request
     policy = request.policy or PolicyRequest()
     selection = SelectionOptions.of(request.options, settings.environ)
-    registry, message = open_registry(settings), given.given.request.message
+    registry, message = open_registry(settings), command.agent_request.request.message
     if policy.pack:
         catalog = reach_pack(registry, policy.pack, others=policy.with_packs)
     else:
-        count = count_tool if asks_model(settings, given.model) else count_block
+        count = count_tool if asks_model(settings, command.model) else count_block
         made_pack = read_only_pack(settings, selection, message, policy.budget, count)
         catalog = reach_given_pack(registry, made_pack, others=policy.with_packs)
         policy = policy._replace(pack=Pack.of(made_pack).ref)
@@ -166,37 +166,37 @@ def _reach(
     ]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
-    require_expected(given.given.request, pack_of(catalog, policy))
-    made = invocation_of(catalog, selection, given.given.request, policy)
+    require_expected(command.agent_request.request, pack_of(catalog, policy))
+    made = invocation_of(catalog, selection, command.agent_request.request, policy)
     refused = refuse_message(made)
     if refused is not None:
         made = invocation_of(catalog, selection, refused, policy)
     fetched = NOTHING_STORED
     if not catalog.distrust:
         entities = tuple(made.intent.slots.values())
-        recalls = given.memory and refused is None
+        recalls = command.memory and refused is None
         fetched = fetch(settings, made.pack, made.request, entities, memory=recalls)
     made = made._replace(fetched=fetched, asked=policy._replace(intent=made.intent.intent))
     return catalog, selection, made, found
 
 
-def _has_memory(given: AgentCommandInput, catalog: Catalog) -> bool:
+def _has_memory(command: AgentCommandInput, catalog: Catalog) -> bool:
     """Return whether a run uses the stores. The pack of an untrusted project has none."""
-    return given.memory and not catalog.distrust
+    return command.memory and not catalog.distrust
 
 
-def dry_run(settings: Settings, given: AgentCommandInput) -> Json:
+def dry_run(settings: Settings, command: AgentCommandInput) -> Json:
     """Return the first context, the plan of the template planner, and with a model its first prompt. No call is
     made and no file is written.
     """
-    catalog, _, invocation, _ = _reach(settings, given)
+    catalog, _, invocation, _ = _reach(settings, command)
     now = settings.clock.now()
     given_context = invocation.compile_input(1, "run_0", "trace_0", now)
     context = compile_context(with_first_attention(given_context))
     shown: Json = {"refused": context.refused, "context": context.payload, "plan": None}
     if context.refused:
         return shown
-    model = model_access(settings, given.model, given.mode)
+    model = model_access(settings, command.model, command.mode)
     if model is not None:
         require_trust(catalog)
         require_prices(model, invocation.limits)

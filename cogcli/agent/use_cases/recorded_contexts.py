@@ -53,7 +53,9 @@ class TurnContext(NamedTuple):
             "placements": [
                 each.to_payload()
                 for each in (
-                    _find_placements(known, word, found.given.run.tenant_id) if word else known
+                    _find_placements(known, word, found.compile_input.run.tenant_id)
+                    if word
+                    else known
                 )
             ],
         }

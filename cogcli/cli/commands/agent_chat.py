@@ -57,7 +57,7 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     opened = model_access(settings, model, "adapt")
     party = ChatIdentity(
         pack.tenant if pack else "local",
-        given.given.request.user.user_id,
+        given.agent_request.request.user.user_id,
         guided=pack is None and opened is None,
         has_store=not is_untrusted(settings, "pack", reference),
     )

@@ -102,7 +102,7 @@ def test_a_long_request_is_overpacked_and_not_cut() -> None:
 def test_a_context_with_room_is_recorded_without_reserved_tokens() -> None:
     context, _ = fitted(8000, ["Refunds within 30 days."], [], [], [])
     assert "reserved" not in context.payload["budget_report"]
-    assert context.payload == compile_context(context.compilation.given).payload
+    assert context.payload == compile_context(context.compilation.compile_input).payload
 
 
 def test_results_and_texts_share_the_room() -> None:
@@ -117,7 +117,7 @@ def test_results_and_texts_share_the_room() -> None:
 
 def test_a_context_is_compiled_again_from_its_recorded_report() -> None:
     context, _ = fitted(1400, ["word " * 300] * 9, ["x " * 90] * 9, [], ["found " * 400] * 3)
-    given = context.compilation.given
+    given = context.compilation.compile_input
     report: dict[str, Any] = context.payload["budget_report"]
     assert report["reserved"] > 0
     bare = given._replace(reserved=0, state_omissions=())
