@@ -4,7 +4,8 @@ another pack changes (docs/reference/pack.md#explain)."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from operator import itemgetter
@@ -23,8 +24,9 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.run_start import RecordedPolicy, start_of
 from cogcli.declarations.value_types import Json
+from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import iterate_events
-from cogcli.episode.refusals import another_tools
+from cogcli.episode.refusals import another_tools, unreadable
 from cogcli.policy.budgets import DEFAULTS, merge_limits
 from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
 from cogcli.policy.freshness import seconds_of
@@ -32,7 +34,7 @@ from cogcli.policy.limits import list_counters
 from cogcli.policy.pack_composition import compose
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import Verdict
-from cogcli.run.log_index import read_log_index
+from cogcli.run.log_index import read_log_index, require_known_payload
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.recorded_decisions import (
     RedecisionFold,
@@ -47,6 +49,16 @@ from cogcli.specs.catalog import Catalog
 _CHECKS = ("permission", "rule", "situation")
 _ASKING = ("allow_with_gate", "escalate")
 """The verdicts after which a person decides."""
+
+
+class GovernedRun(NamedTuple):
+    """The first event of a run under a pack, with the pinned specs and the pinned pack."""
+
+    started: Event
+    catalog: Catalog
+    pack: Pack
+    others: tuple[Pack, ...] = ()
+    """The packs that add to it; `pack` has their additions."""
 
 
 class GovernedLog(NamedTuple):
@@ -96,15 +108,25 @@ def read_governed(directory: Path) -> GovernedLog | None:
     """Return the log of an episode; None if the run had no pack.
 
     Raise UnusableEnvironment `episode.unreadable`."""
-    if not _names_pack(directory):
+    run = _read_governed_run(directory)
+    if run is None:
         return None  # its log may not fit into memory
-    events, log = read_log_index(directory)
-    request = PolicyRequest.recorded(start_of(log.started)) if log.started else None
-    if log.started is None or request is None or not request.pack:
+    events, _ = read_log_index(directory)
+    return GovernedLog(events, *run)
+
+
+def _read_governed_run(directory: Path) -> GovernedRun | None:
+    """Return what the first event of a run names; None if it names no pack.
+
+    Raise the errors of `read_governed`."""
+    started = _read_first(directory)
+    require_known_payload(directory, started)
+    request = PolicyRequest.recorded(start_of(started))
+    if request is None or not request.pack:
         return None
-    catalog = read_pinned_catalog(log.started, directory)
+    catalog = read_pinned_catalog(started, directory)
     pack, others = _find_packs(catalog, request)
-    return GovernedLog(events, log.started, catalog, pack, others)
+    return GovernedRun(started, catalog, pack, others)
 
 
 def _find_packs(catalog: Catalog, request: PolicyRequest) -> tuple[Pack, tuple[Pack, ...]]:
@@ -123,11 +145,6 @@ def _find_packs(catalog: Catalog, request: PolicyRequest) -> tuple[Pack, tuple[P
     return compose(primary, others), tuple(others)
 
 
-def _names_pack(directory: Path) -> bool:
-    """Return whether the first event of a run names a pack. Raise the errors of `read_governed`."""
-    return bool(_read_policy(directory).pack)
-
-
 def is_shadow_run(directory: Path) -> bool:
     """Return whether a run enforced no rule of its pack. Raise the errors of `read_governed`."""
     return _read_policy(directory).shadow
@@ -135,30 +152,133 @@ def is_shadow_run(directory: Path) -> bool:
 
 def _read_policy(directory: Path) -> RecordedPolicy:
     """Return the policy in the first event of a run. Raise the errors of `read_governed`."""
+    return read_record(RecordedPolicy, object_of(_read_first(directory).payload).get("policy"))
+
+
+def _read_first(directory: Path) -> Event:
+    """Return the first event of a run. Raise the errors of `read_governed`."""
     with closing(iterate_events(directory, whole=True)) as events:
         first = next(events)
     if first.seq is None:
         raise another_tools(directory, first)
-    return read_record(RecordedPolicy, object_of(first.payload).get("policy"))
+    return first
 
 
-def explain_episode(directory: Path) -> list[Json]:
-    """Return the reasons of each governed decision of an episode, in order; empty if the run had no
+def explain_episode(directory: Path) -> Iterator[Json]:
+    """Yield the reasons of each governed decision of an episode, in order; nothing if the run had no
     pack.
 
-    Raise the errors of `read_governed`."""
-    log = read_governed(directory)
-    if log is None:
-        return []
-    policy = policy_under(log.catalog, log.pack, log.started)
-    return [
-        _explain_decision(log, policy, each)
-        for each in decide_again(log.events, log.catalog, policy, policy)
-    ]
+    The log is read once, and only decisions about calls that have not ended are in memory. Raise
+    the errors of `read_governed`."""
+    run = _read_governed_run(directory)
+    if run is None:
+        return
+    policy = policy_under(run.catalog, run.pack, run.started)
+    fold = RedecisionFold(run.catalog, policy, policy)
+    explained = ExplainedDecisions()
+    with closing(iterate_events(directory, whole=True)) as events:
+        for event in events:
+            require_known_payload(directory, event)
+            try:
+                found = fold.step(event)
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
+                raise unreadable(directory, why, file=EVENTS) from error
+            explained.take(event)
+            if found is not None:
+                explained.add(event, _explain_decision(found), _explain_comparisons(policy, found))
+            yield from explained.ready()
+    yield from explained.rest()
 
 
-def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> Json:
-    """Return the reasons of one decision, as an object of `policy explain`."""
+class ExplainedDecision:
+    """A decision that is explained but for its stages, which later events of the call decide."""
+
+    def __init__(self, event: Event, members: Json, comparisons: Json) -> None:
+        self._event = event
+        self._members = members
+        self._comparisons = comparisons
+        self.later = LaterEvents()
+        self.has_ended = not event.step_id
+        """Whether no later event is about this call."""
+
+    def to_payload(self) -> Json:
+        """Return the explanation as an object of `policy explain`."""
+        stages = _list_stages(self._event, self.later)
+        return {**self._members, "stages": stages, **self._comparisons}
+
+
+class ExplainedDecisions:
+    """The decisions of a log, in order. One is ready when its call has ended, or was decided again."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[ExplainedDecision] = deque()
+        self._open: dict[tuple[str | None, str], ExplainedDecision] = {}
+
+    def add(self, event: Event, members: Json, comparisons: Json) -> None:
+        """Add a decision, after its event was taken."""
+        decision = ExplainedDecision(event, members, comparisons)
+        self._waiting.append(decision)
+        if event.step_id:
+            self._open[event.run_id, event.step_id] = decision
+
+    def take(self, event: Event) -> None:
+        """Pass an event to the open decisions about its step, and about the step that it is a part of."""
+        if not event.step_id:
+            return
+        row = row_of(event.event_type)
+        own = self._open.get((event.run_id, event.step_id))
+        owner = self._open.get((event.run_id, StepPath(event.step_id).owner))
+        if owner is not None:
+            owner.later.take(event, row)
+        if own is None:
+            return
+        is_decided_again = event.event_type == PolicyDecided.event.name
+        if not is_decided_again:
+            own.later.take(event, row)
+        if is_decided_again or row.closes:
+            own.has_ended = True
+            del self._open[event.run_id, event.step_id]
+
+    def ready(self) -> Iterator[Json]:
+        """Yield the decisions before the first one whose call has not ended."""
+        while self._waiting and self._waiting[0].has_ended:
+            yield self._waiting.popleft().to_payload()
+
+    def rest(self) -> Iterator[Json]:
+        """Yield the other decisions, at the end of the log."""
+        for decision in self._waiting:
+            yield decision.to_payload()
+
+
+class LaterEvents:
+    """The first event of each kind after a decision about a call, up to the next decision about it."""
+
+    def __init__(self) -> None:
+        self.answer: Event | None = None
+        """What a person answered."""
+        self.asked: Event | None = None
+        self.started: Event | None = None
+        self.spent: Event | None = None
+        """A budget that was exceeded."""
+        self.closing: Event | None = None
+
+    def take(self, event: Event, row: EventType) -> None:
+        """Take the next event."""
+        if row.resolves:
+            self.answer = self.answer or event
+        if row.asks:
+            self.asked = self.asked or event
+        if row.starts:
+            self.started = self.started or event
+        if row.closes:
+            self.closing = self.closing or event
+        if event.event_type == BudgetExceeded.event.name:
+            self.spent = self.spent or event
+
+
+def _explain_decision(found: ReplayedDecision) -> Json:
+    """Return where a decision was made, and what it recorded."""
     event = found.event
     members = {
         name: event.payload.get(name)
@@ -184,10 +304,8 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
         "step_id": event.step_id,
         "caused_by": event.caused_by,
     }
-    stages = _list_stages(event, list(_events_after_decision(log.events, event)))
     limits = list_counters(event.payload)
-    counted = {"limits": limits} if limits else {}
-    return {**where, **members, **counted, "stages": stages, **_explain_comparisons(policy, found)}
+    return {**where, **members, **({"limits": limits} if limits else {})}
 
 
 def _decide_changed_call(
@@ -225,24 +343,7 @@ def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
     }
 
 
-def _events_after_decision(events: Sequence[Event], decision: Event) -> Iterator[Event]:
-    """Yield the events of a step and its gates after a decision, up to the next decision about the
-    step."""
-    for event in events:
-        if (
-            event.run_id != decision.run_id
-            or (event.seq or 0) <= (decision.seq or 0)
-            or not event.step_id
-        ):
-            continue
-        path = StepPath(event.step_id)
-        if event.step_id == decision.step_id and event.event_type == "policy.decided":
-            return
-        if decision.step_id in (event.step_id, path.owner):
-            yield event
-
-
-def _list_stages(decision: Event, later: Sequence[Event]) -> list[dict[str, str]]:
+def _list_stages(decision: Event, later: LaterEvents) -> list[dict[str, str]]:
     """Return the stages of a governed call in order, each with its outcome. `later` are the events
     after the decision."""
     decided = read_record(PolicyDecided, decision.payload)
@@ -267,9 +368,9 @@ def _check_outcome(verdict: str | None, distance: int) -> str:
     return "passed" if verdict in _ASKING else "not reached"
 
 
-def _approval_stage(later: Sequence[Event]) -> dict[str, str]:
+def _approval_stage(later: LaterEvents) -> dict[str, str]:
     """Return the stage of the approval, with the person who answered."""
-    answer = _find_first(later, lambda row: row.resolves)
+    answer = later.answer
     if answer is None:
         return _stage("approval", "waiting", "")
     given = read_record(AnsweringPerson, answer.payload)
@@ -284,16 +385,9 @@ class AnsweringPerson(Record):
     role: object = None
 
 
-def _find_first(events: Sequence[Event], fits: Callable[[EventType], bool]) -> Event | None:
-    """Return the first event whose type fits; None if no event does."""
-    return next((event for event in events if fits(row_of(event.event_type))), None)
-
-
-def _stages_after_policy(later: Sequence[Event]) -> Iterator[dict[str, str]]:
+def _stages_after_policy(later: LaterEvents) -> Iterator[dict[str, str]]:
     """Yield the stages safety, budget, intent and invocation of a call that the policy allowed."""
-    started = _find_first(later, lambda row: row.starts)
-    spent = next((event for event in later if event.event_type == "budget.exceeded"), None)
-    closing = _find_first(later, lambda row: row.closes)
+    started, spent, closing = later.started, later.spent, later.closing
     ended = read_record(StepFinished, closing.payload if closing else None)
     code = ended.error.code if ended.error else ""
     if started is None and spent is None:
@@ -307,12 +401,11 @@ def _stages_after_policy(later: Sequence[Event]) -> Iterator[dict[str, str]]:
         yield _stage("invocation", ended.step_status if closing else "no result", code)
 
 
-def _failed_safety_stage(later: Sequence[Event], code: str) -> dict[str, str]:
+def _failed_safety_stage(later: LaterEvents, code: str) -> dict[str, str]:
     """Return the stage of safety for a call that did not pass it."""
     if code:
         return _stage("safety", "refused", code)
-    is_asked = _find_first(later, lambda row: row.asks) is not None
-    return _stage("safety", "asked" if is_asked else "not reached", "")
+    return _stage("safety", "asked" if later.asked else "not reached", "")
 
 
 def _stage(name: str, outcome: str, reason: str | None) -> dict[str, str]:

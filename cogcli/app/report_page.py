@@ -122,7 +122,7 @@ def _verify(directory: Path, note: Warn) -> tuple[Sequence[Finding], str]:
 def _explain(directory: Path, note: Warn) -> list[Json]:
     """Return the reasons of the episode's governed decisions; empty if they cannot be computed."""
     try:
-        return explain_episode(directory)
+        return list(explain_episode(directory))
     except CogcliError as error:
         note(error)
         return []

@@ -5,6 +5,7 @@ their decisions (docs/reference/pack.md#explain).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cogcli.app.episodes import find as find_episode
@@ -19,11 +20,12 @@ from cogcli.app.policy_history import (
     read_compared,
 )
 from cogcli.app.policy_prover import prove_packs
+from cogcli.app.spooled_values import SpooledValues
 from cogcli.base.errors import NO, OK, PENDING, VETOED, UnusableEnvironment, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
-from cogcli.cli.envelope import dumps
+from cogcli.cli.envelope import StreamedList, dumps
 from cogcli.cli.inputs import read_json_flag
 from cogcli.cli.options import NewestEpisode, argument, command, integer, switch, text
 from cogcli.cli.pack_reports import report_coverage, report_problems, report_tests
@@ -160,28 +162,35 @@ def explain(
 ) -> int:
     """Explain the decision about each governed call of an episode. Nothing is called."""
     directory = find_episode(context.settings, episode)
-    calls = explain_episode(directory)
-    if call is not None:
-        calls = _calls_of_step(calls, call)
+    calls = _explained_calls(directory, call)
     context.own["episode_id"] = directory.name
-    context.own["calls"] = calls
-    lines = [line for each in calls for line in (*explanation_lines(each), "")]
+    context.own["calls"] = []
+    context.streamed = StreamedList(("calls",), lambda: calls)
     if is_shadow_run(directory):
         context.note("shadow: no rule of the pack was enforced in this run")
-    context.answer("".join(f"{visible(line)}\n" for line in lines[:-1]))
+    if not context.json:
+        for number, each in enumerate(calls):
+            lines = [*([""] if number else []), *explanation_lines(each)]
+            context.answer("".join(f"{visible(line)}\n" for line in lines))
     if not calls:
         context.note("no pack decided about a call of this run")
     return OK
 
 
-def _calls_of_step(calls: list[Json], step: str) -> list[Json]:
-    """Return the calls of a step. Raise UsageError `step.unknown` if there are none."""
-    found = [each for each in calls if each["step_id"] == step]
-    if not found:
-        steps = list(dict.fromkeys(each["step_id"] for each in calls))
-        hint = suggestion(step, steps) or f"decided were: {', '.join(steps) or 'none'}"
+def _explained_calls(directory: Path, step: str | None) -> SpooledValues:
+    """Return the explained calls of an episode, or those of a step.
+
+    Raise UsageError `step.unknown` if the step has none."""
+    calls, steps = SpooledValues(), dict[str, None]()
+    for each in explain_episode(directory):
+        if step is None or each["step_id"] == step:
+            calls.append(each)
+        else:
+            steps[each["step_id"]] = None
+    if step is not None and not calls:
+        hint = suggestion(step, list(steps)) or f"decided were: {', '.join(steps) or 'none'}"
         raise UsageError("step.unknown", f"no pack decided about a step `{step}`", hint=hint)
-    return found
+    return calls
 
 
 @command(
