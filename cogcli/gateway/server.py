@@ -362,6 +362,8 @@ def _list_tool(tool: OfferedTool) -> types.Tool:
     members = {name: value for name, value in tool.definition.items() if value is not None}
     if tool.listed_schema is not None:
         members["inputSchema"] = tool.listed_schema
+    if tool.title:
+        members["title"] = tool.title
     try:
         return types.Tool.model_validate({**members, "name": tool.name})
     except ValidationError:

@@ -81,6 +81,11 @@ class OfferedTool(NamedTuple):
         return self.definition["name"] in METHODS
 
     @property
+    def title(self) -> str:
+        """The title of its annotations, which were accepted with it. Empty if it has none."""
+        return read_record(ToolHints, self.definition.get("annotations")).title
+
+    @property
     def proposes_read_only(self) -> bool:
         """Whether its server says that it changes nothing. This decides nothing."""
         return read_record(ToolHints, self.definition.get("annotations")).readOnlyHint

@@ -55,6 +55,34 @@ def peak_kilobytes(gateway: GatewayProcess) -> int:
     return int(line.split()[1])
 
 
+def test_lists_of_resources_are_bounded_and_no_server_stands_in_for_another(project: Any) -> None:
+    write_host_file(project, many=server_entry("resources=5000"), other=server_entry("resources=1"))
+    mark(project, "other", "resources/read")
+
+    async def talk(client: Any) -> None:
+        listed = [each.uri for each in (await client.list_resources()).resources]
+        assert len(listed) == len(set(listed)) == 2001
+        assert {"mcp://many/note://0", "mcp://other/note://0"} <= set(listed)
+        read = await client.read_resource("mcp://other/note://0")
+        assert read.contents[0].uri == "mcp://other/note://0"
+        with pytest.raises(Exception, match="pending"):
+            await client.read_resource("mcp://many/note://0")
+        with pytest.raises(Exception, match="Unknown resource"):
+            await client.read_resource("note://0")
+
+    talk_to_gateway(project, talk, "--hold", "0")
+
+
+def test_a_title_is_that_of_the_annotations_which_are_pinned(project: Any) -> None:
+    write_host_file(project, test=server_entry("titled"))
+
+    async def talk(client: Any) -> None:
+        (echo,) = [tool for tool in (await client.list_tools()).tools if tool.name == "test__echo"]
+        assert (echo.title, echo.annotations.open_world_hint) == ("Title of echo", False)
+
+    talk_to_gateway(project, talk)
+
+
 @pytest.mark.parametrize("tool", ["huge", "endless_line"])
 def test_a_reply_without_end_fails_its_call_alone_and_memory_stays_bounded(
     project: Any, gateway: GatewayProcess, tool: str

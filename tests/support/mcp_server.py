@@ -5,7 +5,8 @@
 Options: `pid=FILE` writes its process id and those of its children, one a line; `ledger=FILE` notes what it saw;
 `grumbles` says four lines on stderr first; `silent` never answers; `dead` ends at once; `deaf` ignores a closed stdin
 and SIGTERM; `says-file=FILE` describes its tools as that file says; `readonly` says that all of them change nothing;
-`resources` lists and reads some, and prompts; `pages=endless|circle`; `tools=NUMBER` more;
+`titled` gives them titles;
+`resources` lists and reads some, or `=NUMBER`, and prompts; `pages=endless|circle`; `tools=NUMBER` more;
 `named=NAME,NAME` more tools that echo;
 `takes=SCHEMA`, `gives=SCHEMA` are what `structured` says of its
 text and its reply.
@@ -340,6 +341,9 @@ def definition(name: str) -> dict[str, Any]:
         told["outputSchema"] = _OUTPUTS[name]
     if "readonly" in OPTIONS:
         told["annotations"] = {"readOnlyHint": True, "destructiveHint": False}
+    if "titled" in OPTIONS:
+        told["title"] = "A title that nothing pins"
+        told["annotations"] = {"title": f"Title of {name}", "openWorldHint": False}
     return told
 
 
@@ -356,7 +360,9 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
 READS = {"resources": {}, "prompts": {}}
 READERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "resources/list": lambda params: {
-        "resources": [
+        "resources": [{"uri": f"note://{n}", "name": "x"} for n in range(int(OPTIONS["resources"]))]
+        if OPTIONS["resources"]
+        else [
             {
                 "uri": "note://one",
                 "name": "one",

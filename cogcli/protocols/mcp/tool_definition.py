@@ -13,7 +13,8 @@ class ToolDefinition(Record):
 
 
 class ToolHints(Record):
-    """The annotations of a tool about its effects. They are shown to people and decide nothing."""
+    """The annotations of a tool. They are shown to people and decide nothing."""
 
+    title: str
     readOnlyHint: bool
     destructiveHint: bool
