@@ -173,10 +173,15 @@ class CallMeta(NamedTuple):
         which the event holds.
 
         `status` becomes `status_code`, because an attempt's own `status` is success or failed."""
+        if self == _EMPTY:  # as for most functions
+            return {}
         members = self._asdict()
         members["status_code"] = members.pop("status")
         del members["usage"]
         return {name: value for name, value in members.items() if value not in ("", None)}
+
+
+_EMPTY: Final = CallMeta()
 
 
 class InvocationResponse(NamedTuple):

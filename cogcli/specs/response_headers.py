@@ -8,6 +8,7 @@ from typing import Final
 from cogcli.base.lazy_pattern import lazy_pattern
 
 _HEADER: Final = lazy_pattern(r"response_headers\.([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128})")
+_BEGIN: Final = "response_headers."
 UNREAD: Final = frozenset(("set-cookie", "set-cookie2"))
 """The headers that no binding reads: they hold credentials of a session."""
 
@@ -15,7 +16,9 @@ UNREAD: Final = frozenset(("set-cookie", "set-cookie2"))
 def header_of(source: object) -> str:
     """Return the name of the header in lower case that a value of `response` reads; empty for any
     other value."""
-    found = _HEADER.fullmatch(source) if isinstance(source, str) else None
+    if not isinstance(source, str) or not source.startswith(_BEGIN):
+        return ""
+    found = _HEADER.fullmatch(source)
     return found[1].lower() if found else ""
 
 

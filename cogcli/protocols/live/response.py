@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -79,10 +80,17 @@ def map_response(
 def _value(source: object, body: object, variables: Mapping[str, str]) -> object:
     if not isinstance(source, str):
         return deep_copy(source)
-    if not _PATH.fullmatch(source):
+    path = _path_of(source)
+    if path is None:
         return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), source)
-    value = walk(body, tuple(source.split(".")[1:]))
+    value = walk(body, path)
     return value if value is MISSING else copy_writable(value)
+
+
+@lru_cache(maxsize=1024)
+def _path_of(source: str) -> tuple[str, ...] | None:
+    """Return the path in the body that a text of `response` names, or None if it stands for itself."""
+    return tuple(source.split(".")[1:]) if _PATH.fullmatch(source) else None
 
 
 def _header_value(text: str | None, field: FieldSpec) -> object:

@@ -73,6 +73,8 @@ class LiveRunner:
         self._selected = selected or {}
         self._chains: dict[str, BindingChain] = {}
         self._templates: dict[str, request_mapping.Template] = {}
+        self._called: dict[str, tuple[Service, Binding]] = {}
+        """By binding: service and binding with the trust of their calls. Catalog and allowed hosts never change."""
         self._invokers: dict[str, Invoker] = {}
         self.leftovers: list[str] = []
         """After `close`: the processes of servers that had to be killed."""
@@ -97,10 +99,7 @@ class LiveRunner:
 
     def attempt(self, attempt: Attempt) -> Answer:
         attempt.cancel.hold_back(NOT_BEGUN)
-        binding = self._catalog.bindings[attempt.member.binding_id]
-        service, binding = lower_trust(self._catalog.services[binding.service], binding)
-        if not service.trusted:
-            service = service.replace(allow_hosts=self._context.allow_hosts)
+        service, binding = self._find_called(attempt.member.binding_id)
         payload = self._template(binding, service)(attempt.input)
         request = InvocationRequest(
             service=service,
@@ -221,6 +220,19 @@ class LiveRunner:
         chain = BindingChain(tuple(members), selection.to_payload(), tuple(passed_over))
         before = self._selected.get(capability_id)
         return chain if before is None else _restrict_chain(chain, before)
+
+    def _find_called(self, binding_id: str) -> tuple[Service, Binding]:
+        """Return the service and binding of a call: both untrusted unless both are trusted, and without trust only
+        with the allowed hosts.
+        """
+        called = self._called.get(binding_id)
+        if called is None:
+            binding = self._catalog.bindings[binding_id]
+            service, binding = lower_trust(self._catalog.services[binding.service], binding)
+            if not service.trusted:
+                service = service.replace(allow_hosts=self._context.allow_hosts)
+            called = self._called[binding_id] = service, binding
+        return called
 
     def _template(self, binding: Binding, service: Service) -> request_mapping.Template:
         template = self._templates.get(binding.id)
