@@ -66,16 +66,21 @@ class PageLog:
                 self._add_decision(event.step_id, event, payload)
             case PolicyDecided():
                 self._add_decision(event.step_id or payload.step_id, event, payload)
+            case ModelRequested():
+                self.model_calls[payload.call_id] = ModelCall(payload, line)
+            case ModelAnswered():
+                self._answer_model_call(payload)
+            case _:
+                self._add_approval(event, payload)
+
+    def _add_approval(self, event: Event, payload: Payload) -> None:
+        match payload:
             case ApprovalRequested():
                 self.approvals[payload.approval_id] = RequestAndAnswer(event.timestamp, payload)
             case ApprovalGranted():
                 self._answer_approval(event, payload, "granted")
             case ApprovalRejected():
                 self._answer_approval(event, payload, "rejected")
-            case ModelRequested():
-                self.model_calls[payload.call_id] = ModelCall(payload, line)
-            case ModelAnswered():
-                self._answer_model_call(payload)
 
     def _add_decision(
         self, step: str | None, event: Event, payload: GateDecided | PolicyDecided

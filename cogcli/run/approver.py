@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cogcli.base.comparable_names import comparable_name
 from cogcli.base.errors import PolicyApprovalError, UsageError
 from cogcli.base.terminal_text import is_plain_name
@@ -45,13 +47,7 @@ def require_approver(
             hint="--by NAME:ROLE",
         )
     if roles and role not in roles:
-        wanted = ", ".join(f"`{each}`" for each in roles)
-        found = f"`{role}`" if role else "none"
-        raise PolicyApprovalError(
-            "policy.approval",
-            f"{gate} wants one of the roles {wanted}, found {found}",
-            hint=f"answer with --by NAME:{roles[0]}",
-        )
+        raise _missing_role_error(gate or "", roles, role)
     names_agent = agent_id and comparable_name(name) == comparable_name(agent_id)
     if granted and (names_agent or _is_requester(name, request, policy)):
         raise PolicyApprovalError(
@@ -59,6 +55,17 @@ def require_approver(
             f"`{name}` asked for this: {gate} needs another person",
             hint="let another person answer",
         )
+
+
+def _missing_role_error(gate: str, roles: Sequence[str], role: str | None) -> PolicyApprovalError:
+    """Return the error for an approver without one of the gate's roles."""
+    wanted = ", ".join(f"`{each}`" for each in roles)
+    found = f"`{role}`" if role else "none"
+    return PolicyApprovalError(
+        "policy.approval",
+        f"{gate} wants one of the roles {wanted}, found {found}",
+        hint=f"answer with --by NAME:{roles[0]}",
+    )
 
 
 def _is_requester(name: str, request: ApprovalRequested, policy: RecordedPolicy | None) -> bool:

@@ -77,25 +77,31 @@ class OpenDoubts:
         intent = self._find_intent_in_doubt(run.state.run_id, path, number)
         if intent is None:
             return key
-        closed = False
+        is_closed = False
         if not _is_harmless(intent, capability.effect):
-            resolution = self._recorded_resolution(intent)
-            closed = resolution is not None and is_promise(resolution)
-            if resolution is None:
-                known = yield from self._ask_probe(run, intent, capability, key)
-                closed = known is not None and is_promise(known)
-                later = self._find_repeats().get(intent.id) if closed else None
-                if later:  # the later run made the call, or may have made it
-                    self._repeated_in[intent.id] = later
-                    known = None
-                answer = self._answers.get(intent.step_id) or self._answers.get(None)
-                resolution = self._record(intent, known or answer)
+            resolution, is_closed = yield from self._resolve(run, intent, capability, key)
             if resolution is None or resolution.choice != "rerun":
                 return key
-        if closed:
+        if is_closed:
             key += "+"  # the service rejects calls under a closed key
-        self._record_repeat(intent, key=key if closed else None)
+        self._record_repeat(intent, key=key if is_closed else None)
         return key
+
+    def _resolve(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
+        """Return the resolution of a call in doubt, or None if it is undecided; and whether the service has promised
+        to reject the call's key.
+        """
+        recorded = self._recorded_resolution(intent)
+        if recorded is not None:
+            return recorded, is_promise(recorded)
+        known = yield from self._ask_probe(run, intent, capability, key)
+        is_closed = known is not None and is_promise(known)
+        later = self._find_repeats().get(intent.id) if is_closed else None
+        if later:  # the later run made the call, or may have made it
+            self._repeated_in[intent.id] = later
+            known = None
+        answer = self._answers.get(intent.step_id) or self._answers.get(None)
+        return self._record(intent, known or answer), is_closed
 
     def _ask_probe(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
         """Return the resolution from the capability's probe, or None if it has no probe or the probe's reply

@@ -187,14 +187,17 @@ class LogIndex:
             case PolicyDecided() if event.caused_by:
                 self.redeemed[event.caused_by] = event.seq or 0
             case ApprovalRequested():
-                self.requests[payload.approval_id] = event
-                self._escalations.pop(event.step_id, None)
-                # A second request for the same step: earlier answers that led to no decision were invalid.
-                same = [each for each in self._answered if (each.run_id, each.step_id) == key]
-                self._stale.update(each.id for each in same if not self._is_used(each))
+                self._index_request(event, payload, key)
             case ApprovalGranted() | ApprovalRejected():
                 self.note_answer(event)
         return True
+
+    def _index_request(self, event: Event, request: ApprovalRequested, key: ScopeKey) -> None:
+        """Index a request. If it is a second one for the step, earlier answers that led to no decision were invalid."""
+        self.requests[request.approval_id] = event
+        self._escalations.pop(event.step_id, None)
+        same = [each for each in self._answered if (each.run_id, each.step_id) == key]
+        self._stale.update(each.id for each in same if not self._is_used(each))
 
     def note_resumption(self, event: Event) -> None:
         """Index a resumption, which may be the one of this command."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
@@ -41,23 +41,28 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     Return None if no step remains to be run, or if `rerun` would refuse: for the run of an agent, and for a log
     with masked inputs.
     """
-    left = [
+    open_steps = [
         step
         for step, status in steps.items()
         if status != "done" or has_collected_errors(log.results.get(step))
     ]
-    if not left or not _allows_rerun(log):
+    if not open_steps or not _allows_rerun(log):
         return None
     first = StepPath(failed).root_step
-    items = first in left and _has_done_items(log, first)
-    asks = any(
-        effect.kind == "effect" and not _is_kept(effect.step, first, log)
-        for effect in find_effects(log).values()
-        if StepPath(effect.step).root_step in left
-    )
-    if len(left) == len(steps):
+    items = first in open_steps and _has_done_items(log, first)
+    asks = _repeats_effects(open_steps, first, log)
+    if len(open_steps) == len(steps):
         return RerunPoint("", asks, items)
-    return RerunPoint(first if first in left else left[0], asks, items)
+    return RerunPoint(first if first in open_steps else open_steps[0], asks, items)
+
+
+def _repeats_effects(steps: Container[str], loop: str, log: LogIndex) -> bool:
+    """Return whether a rerun of these steps repeats a call with effects, apart from what it keeps of the loop."""
+    return any(
+        effect.kind == "effect" and not _is_kept(effect.step, loop, log)
+        for effect in find_effects(log).values()
+        if StepPath(effect.step).root_step in steps
+    )
 
 
 def _is_kept(path: str, loop: str, log: LogIndex) -> bool:

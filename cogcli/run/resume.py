@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from cogcli.run.earlier_approvals import recorded_approvals
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.ports import EarlierApprovals, LimitAccount, SnapshotWriter
-from cogcli.run.engine.run import SKILL
+from cogcli.run.engine.run import SKILL, Limit
 from cogcli.run.file_inputs import files_in_payload
 from cogcli.run.launch import (
     InterceptedRunner,
@@ -45,7 +45,7 @@ from cogcli.run.launch import (
 )
 from cogcli.run.log_index import LogIndex, index_events, located_error
 from cogcli.run.policy_request import PolicyRequest
-from cogcli.run.prepare import AgentRun, RunEnvironment
+from cogcli.run.prepare import AgentRun, Intercept, RunEnvironment
 from cogcli.run.replay import (
     reach_present,
     read_pinned_catalog,
@@ -194,6 +194,34 @@ def _seal_ended_run(journal: Journal, end: Event, signal: str | None) -> RunResu
     return finish_run(finished, journal, control)
 
 
+class _ResumedCalls:
+    """Answers the attempts of a continued run: from a decision about a call in doubt, otherwise by a live call."""
+
+    def __init__(
+        self, refusals: Sequence[CogcliError], doubts: OpenDoubts, intercept: Intercept | None
+    ) -> None:
+        self._refusals = refusals
+        self._doubts = doubts
+        self._intercept = intercept
+        self.limit: Limit | None = None
+        """The time limit of the run. Set once the engine exists."""
+
+    def answer(self, attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+        """Return the answer to an attempt. Raise the first refusal, or a time-out if no time remains."""
+        if self._refusals:
+            raise self._refusals[0]
+        decided = self._doubts.answer(attempt)
+        if decided is not None:
+            return decided
+        if self.limit is not None and self.limit.is_gone:
+            error = self.limit.timeout_error()
+            error.left = False
+            raise error
+        if self._intercept is not None:
+            return self._intercept(attempt, partial(send_unmasked, send=send))
+        return send_unmasked(attempt, send)
+
+
 class _Resumption(NamedTuple):
     """One continuation of a run whose log is open."""
 
@@ -323,7 +351,7 @@ class _Resumption(NamedTuple):
             and not self.request.in_doubt
         ):
             name = self.directory.name
-            text = f"the {total:g} s of this run are used up: its sittings took {used:.1f} s"
+            text = f"the {total:g} s of this run are used up: its sessions took {used:.1f} s"
             hint = "give it more with --timeout, or close it with --abort"
             error = RunTimeoutError("run.timeout", text, hint=hint)
             error.next = (
@@ -351,18 +379,7 @@ class _Resumption(NamedTuple):
             # The log is whole and locked: what has no intent in it was not made, and is reserved anew.
             ledger.settle_episode(self.journal.episode_id, log.did_not_leave)
 
-        def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
-            if self.refusals:
-                raise self.refusals[0]
-            found = doubts.answer(attempt)
-            if found is None and limit is not None and limit.is_gone:
-                error = limit.timeout_error()
-                error.left = False
-                raise error
-            if found is None and environment.intercept is not None:
-                return environment.intercept(attempt, partial(send_unmasked, send=send))
-            return found or send_unmasked(attempt, send)
-
+        calls = _ResumedCalls(self.refusals, doubts, environment.intercept)
         engine = build_engine_over_log(
             catalog,
             log,
@@ -371,7 +388,7 @@ class _Resumption(NamedTuple):
             sink=sink,
             limits=ledger and LimitAccount(ledger, self.journal.episode_id),
             dispatcher=sink.dispatcher,
-            runner=InterceptedRunner(live, answer),
+            runner=InterceptedRunner(live, calls.answer),
             clock=environment.clock,
             ids=environment.ids,
             listener=NewEventListener(listener, log.last.seq or 0 if log.last else 0),
@@ -389,7 +406,7 @@ class _Resumption(NamedTuple):
         engine.spent_ms, engine.timed_ms = log.active_time.milliseconds, log.timed_ms
         if request.timeout is not None:
             engine.timeout_seconds, engine.timed_ms = request.timeout, 0
-        limit = (agent.program if agent else SKILL).limit(engine)
+        calls.limit = (agent.program if agent else SKILL).limit(engine)
         return engine
 
     def _earlier_approvals(self) -> EarlierApprovals | None:

@@ -50,15 +50,14 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
         if started is None or seen is None:
             started, seen = event, Observer(event, invocation)
         elif event.event_type == ContextCompiled.event.name:
-            turn, recorded = event.payload["turn"], dict(event.payload["context"]["context_ledger"])
+            turn, context = event.payload["turn"], event.payload["context"]
             compile_input = invocation.compile_input(
                 turn, started.run_id or "", started.trace_id or "", now, seen.learned
             )
             if invocation.policy.edition >= LATEST_EDITION:
                 compile_input = compile_input._replace(attention=attention_from(logged))
-            compile_input = recorded_needs(
-                compile_input, event.payload["context"].get("budget_report") or {}
-            )
+            compile_input = recorded_needs(compile_input, context.get("budget_report") or {})
+            recorded = dict(context["context_ledger"])
             yield RecompiledTurn(turn, compile_context(compile_input), recorded)
         elif event.event_type == LayerCompleted.event.name:
             logged |= event.payload["writes"]

@@ -47,13 +47,7 @@ def learn(
             "episodes or `-o DIR` are missing", expected="cogcli gateway learn EP... -o DIR"
         )
     pack_id = id or "learned"
-    path = os.path.abspath(os.path.join(context.base, o, f"{pack_id}.yaml"))
-    if not _ID.fullmatch(pack_id):
-        raise wrong_value(f"`--id {pack_id[:60]}`", expected="words of a-z and 0-9, joined by `-`")
-    if _LOADED in path.split(os.sep):
-        raise wrong_value(
-            f"`-o {o[:200]}`: packs may be loaded from there", expected="another folder"
-        )
+    path = _proposal_path(context, o, pack_id)
     read = [_read_calls(context, *named) for named in find_all(context.settings, episodes).items()]
     sessions = [calls for calls in read if calls]
     calls = [call for found in sessions for call in found]
@@ -66,6 +60,18 @@ def learn(
     context.answer(f"{visible(shown)}\n")
     context.note("a proposal: nothing loads it, and it allows nothing until you move it to packs/")
     return OK
+
+
+def _proposal_path(context: CommandContext, folder: str, pack_id: str) -> str:
+    """Return the path of the proposal. Raise UsageError `usage.value` for a place that packs are loaded from."""
+    if not _ID.fullmatch(pack_id):
+        raise wrong_value(f"`--id {pack_id[:60]}`", expected="words of a-z and 0-9, joined by `-`")
+    path = os.path.abspath(os.path.join(context.base, folder, f"{pack_id}.yaml"))
+    if _LOADED in path.split(os.sep):
+        raise wrong_value(
+            f"`-o {folder[:200]}`: packs may be loaded from there", expected="another folder"
+        )
+    return path
 
 
 def _read_calls(context: CommandContext, directory: Path, is_named: bool) -> list[MadeCall] | None:

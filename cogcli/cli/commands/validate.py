@@ -34,7 +34,7 @@ from cogcli.cli.options import (
 )
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.render_error import problem_lines
-from cogcli.cli.report_files import parse_reports
+from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.report.check_report import CheckReport, concise, problems_summary
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
@@ -107,6 +107,12 @@ def validate(
     )
     if watch:
         run.watch()
+    code = _check_once(context, run, wanted)
+    return (_judge_runs(context, against) or code) if against else code
+
+
+def _check_once(context: CommandContext, run: _Validation, wanted: RequestedReports) -> int:
+    """Check once, write the wanted reports and return the exit code. Raise the refusal of an empty check."""
     code = run.once()
     refusal = run.refusal if code == OK else None
     if refusal is not None:
@@ -114,7 +120,7 @@ def validate(
     wanted.write(context, run.report, code, maximum=100)
     if refusal is not None:
         raise refusal
-    return (_judge_runs(context, against) or code) if against else code
+    return code
 
 
 def _require_screen_only(words: Sequence[str], *, has_answer: bool) -> None:
