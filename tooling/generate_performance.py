@@ -52,14 +52,17 @@ REASONS: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(
         _IMPORTS,
-        "most is imports: typer and what it needs take 60 of the 100 ms by which `ls` exceeds a bare interpreter.",
+        "most is imports: of 310 million instructions of `ls`, a bare interpreter takes 41, and 160 are the standard"
+        " library, the part of typer that parses, and orjson.",
     ),
     **dict.fromkeys(
         _PACK,
         "a judged call writes a third line, its decision, and leaves the path of plain steps; the rules themselves"
         " are the smaller part.",
     ),
-    "run, warm cache": "it imports 443 modules; typer alone takes 60 ms.",
+    "run, warm cache": (
+        "it imports 407 modules: 490 of its 590 million instructions, of which a bare interpreter takes 41."
+    ),
     "linear, 1000 steps with a display of lines, per step": (
         "besides the step itself, two lines are formatted: 11 us each alone, 37 while the run goes on beside it."
     ),
