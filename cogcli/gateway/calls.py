@@ -233,10 +233,13 @@ class CallTicket(CallListener):
             self._questioned.set_result(None)
         return answer
 
-    def close_question(self, answer: QuestionAnswer) -> None:
-        """Answer the open question, if there is one."""
-        found, self._question, self._questioned = self._question, None, Future()
-        if found is not None and found.answer.set_running_or_notify_cancel():
+    def close_question(self, asked: ServerQuestion, answer: QuestionAnswer) -> None:
+        """Answer a question, if it is still the open one: of two clients that ask, the first to answer counts."""
+        found = self._question
+        if found is None or found.asked is not asked:
+            return
+        self._question, self._questioned = None, Future()
+        if found.answer.set_running_or_notify_cancel():
             found.answer.set_result(answer)
 
     @property

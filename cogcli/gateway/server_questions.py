@@ -71,5 +71,5 @@ async def pass_question(
         cancelled = types.ElicitResult(action="cancel")
         result = given if isinstance(given, types.ElicitResult) else cancelled
     content = dict(result.content) if result.content is not None else None
-    ticket.close_question(QuestionAnswer(result.action, content))
+    ticket.close_question(asked, QuestionAnswer(result.action, content))
     return None
