@@ -17,7 +17,9 @@ from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.declarations.pack_spec import MODES, Pack
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.policy.customer_text import list_rule_values
 from cogcli.policy.limits import apply_limits, find_claims, use_in_data
+from cogcli.policy.pack_check import RuleTestResult, expects_texts, run_tests
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.policy_check import check_reach
 from cogcli.policy.verdict import Verdict, mode_under
@@ -67,6 +69,18 @@ def check_policy(settings: Settings, name: str) -> RegistryCheck:
         if each.code.startswith("policy.") or each.path.startswith(_POLICY)
     ]
     return checked._replace(problems=sort_problems([*own, *report.problems]))
+
+
+def run_rule_tests(settings: Settings, name: str, pack: Pack) -> list[RuleTestResult]:
+    """Return the results of the tests next to the rules of a pack, which `name` gives.
+
+    The registry is read only if a test expects a text, because the classification of a fact is in its capability."""
+    rules = pack.policy.rules
+    if not expects_texts(rules):
+        return run_tests(rules)
+    catalog = find_pack(settings, name).catalog
+    known = {**catalog.by_name, **skill_tools(catalog, pack, catalog.by_name)}
+    return run_tests(rules, list_rule_values(pack, known))
 
 
 def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:

@@ -297,13 +297,20 @@ class RuleOutcome(Spec):
     """The [limit](limits.md#without-gate) within which the built-in gate of destructive calls does not ask."""
 
 
+class ExpectedText(Spec):
+    """The expected text for the customer. The rule has to match, too."""
+
+    say: CustomerText
+    """The text, with its values filled in."""
+
+
 class RuleExample(Spec):
     """A test of a rule."""
 
     data: Annotated[Json, SpecLimits(foreign=True)]
     """What the rule sees."""
-    expect: Literal["match", "no_match", "error"]
-    """What comes of it."""
+    expect: Literal["match", "no_match", "error"] | ExpectedText
+    """What comes of it; `{say: TEXT}`: a match, and [what the customer reads](#say-tests)."""
 
 
 class PolicyRule(Spec):

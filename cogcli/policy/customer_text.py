@@ -7,7 +7,7 @@ that is not known, is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 from unicodedata import category
@@ -16,10 +16,10 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import list_known, suggestion
 from cogcli.base.redact import BY_NAME, MASK
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyLayer
+from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyLayer, PolicyRule
 from cogcli.declarations.value_types import Json
 from cogcli.policy.limits import READS, decimal_of, difference_of
-from cogcli.policy.pack_policy import applies, is_path_in
+from cogcli.policy.pack_policy import applies, breaks_limits, is_path_in
 from cogcli.policy.verdict import MASK as MASKS
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.template import TemplateFault, split_placeholders
@@ -89,6 +89,18 @@ def render_text(text: str, values: Mapping[str, object]) -> str:
     return " ".join(_clean("".join(filled)).split())
 
 
+def render_rule_text(rule: PolicyRule, data: Json, names: Iterable[str]) -> str:
+    """Return the text for the customer if this rule matches the data and decides. Empty if it allows the call.
+
+    `names` are those of the values that a customer may see.
+    """
+    arguments = data.get("args")
+    broken = breaks_limits(rule.then.limits, arguments if isinstance(arguments, dict) else {})
+    if rule.then.verdict == "allow" and not broken:
+        return ""
+    return render_text(rule.say, {name: value_at(data, *name.split(".")) for name in names})
+
+
 def _show(name: str, values: Mapping[str, object]) -> str:
     """Return a text or a number for a customer. Empty for any other value, and for one that is or names a secret."""
     value = values.get(name)
@@ -133,6 +145,12 @@ def list_limit_values(limit: CumulativeLimit, reads: Json) -> Json:
     except ValueError:  # masked
         return values
     return {**values, "limit.left": show_number(max(left, Decimal(0)))}
+
+
+def list_rule_values(pack: Pack, capabilities: Mapping[str, Capability]) -> frozenset[str]:
+    """Return the names of the values that the text of a rule may show: ids of entities, and safe facts."""
+    slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
+    return frozenset(f"{slot}.id" for slot in slots) | list_safe_facts(pack, capabilities)
 
 
 def list_safe_facts(pack: Pack, capabilities: Mapping[str, Capability]) -> frozenset[str]:
@@ -221,8 +239,7 @@ def _check_text(
     except TemplateFault as fault:
         report.error("request.template", ("say",), str(fault))
         return
-    slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
-    allowed = {*known, *(f"{slot}.id" for slot in slots), *list_safe_facts(pack, capabilities)}
+    allowed = {*known, *list_rule_values(pack, capabilities)}
     for name in names:
         if name not in allowed:
             reason = find_fact_fault(pack, name, capabilities)

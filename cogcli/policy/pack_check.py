@@ -13,11 +13,14 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import (
     BUILT_IN_GATE,
     CumulativeLimit,
+    ExpectedText,
     Pack,
     PolicyRule,
+    RuleExample,
     RuleScope,
 )
 from cogcli.declarations.spec_types import NESTED
+from cogcli.policy.customer_text import render_rule_text
 from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
 from cogcli.policy.limits import ARGUMENT
 from cogcli.policy.pack_policy import OBLIGATIONS, applies
@@ -336,7 +339,9 @@ def _check_contradiction(
 
 
 class RuleTestResult(NamedTuple):
-    """The result of one test of a rule. `expected` is match, no_match or error; `found` may also be absent."""
+    """The result of one test of a rule. `expected` is match, no_match, error, or a text as `say: TEXT`; `found` may
+    also be absent.
+    """
 
     rule_id: str
     number: int
@@ -350,28 +355,47 @@ class RuleTestResult(NamedTuple):
         return self.found == self.expected
 
 
-def run_tests(rules: Iterable[PolicyRule]) -> list[RuleTestResult]:
+def expects_texts(rules: Iterable[PolicyRule]) -> bool:
+    """Return whether a test of these rules expects a text for the customer."""
+    return any(isinstance(test.expect, ExpectedText) for rule in rules for test in rule.tests)
+
+
+def run_tests(rules: Iterable[PolicyRule], shown: Collection[str] = ()) -> list[RuleTestResult]:
     """Run the tests of all rules and return their results.
 
-    An enforced rule without a test for a match, or without one for no match, has a failed result with number 0.
+    An enforced rule without a test for a match, or without one for no match, has a failed result with number 0. `shown`
+    are the names of the values that texts for customers may show.
     """
-    return [test for rule in rules for test in (*_run_rule_tests(rule), *_find_missing_tests(rule))]
+    return [
+        test
+        for rule in rules
+        for test in (*_run_rule_tests(rule, shown), *_find_missing_tests(rule))
+    ]
 
 
-def _run_rule_tests(rule: PolicyRule) -> Iterator[RuleTestResult]:
+def _run_rule_tests(rule: PolicyRule, shown: Collection[str]) -> Iterator[RuleTestResult]:
     compiled = compile_rule(rule.condition)
     for number, test in enumerate(rule.tests, 1):
+        expected = _describe_expectation(test)
         result = evaluate(compiled, test.data)
-        if isinstance(result, RuleMatch):
-            yield RuleTestResult(
-                rule.rule_id, number, test.expect, "match" if result.result else "no_match"
-            )
-        else:
-            yield RuleTestResult(rule.rule_id, number, test.expect, "error", result.message)
+        if not isinstance(result, RuleMatch):
+            yield RuleTestResult(rule.rule_id, number, expected, "error", result.message)
+            continue
+        found = "match" if result.result else "no_match"
+        if result.result and isinstance(test.expect, ExpectedText):
+            found = f"say: {render_rule_text(rule, test.data, shown)}"
+        yield RuleTestResult(rule.rule_id, number, expected, found)
+
+
+def _describe_expectation(test: RuleExample) -> str:
+    expect = test.expect
+    return f"say: {expect.say}" if isinstance(expect, ExpectedText) else expect
 
 
 def _find_missing_tests(rule: PolicyRule) -> Iterator[RuleTestResult]:
-    expected: set[object] = {test.expect for test in rule.tests}
+    expected = {
+        "match" if isinstance(test.expect, ExpectedText) else test.expect for test in rule.tests
+    }
     for needed in ("match", "no_match"):
         if rule.is_enforced and needed not in expected:
             yield RuleTestResult(

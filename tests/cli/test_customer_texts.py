@@ -196,3 +196,29 @@ def test_what_others_used_is_not_shown(project: Project) -> None:
         "packs/limited/1.0.0.yaml", limited_pack(limit.replace("${limit.left} of ", "")).encode()
     )
     desk.run("pack", "check", "limited@1.0.0").assert_ok()
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "exit_code"),
+    [
+        ((), "Order ord_1 of 80 is 31 days old: too late.", 0),
+        ((), "Order ord_1 is 31 days old: too late.", 1),
+        ((PII,), "Order ord_1 of is days old: too late.", 0),
+    ],
+)
+def test_policy_test_compares_the_text_as_a_customer_reads_it(
+    talking: Project, more: tuple[tuple[str, tuple[str, str]], ...], said: str, exit_code: int
+) -> None:
+    for name, changed in more:
+        change(talking, name, changed)
+    change(
+        talking,
+        PACK,
+        (
+            "- {data: {order: {age_days: 31}}, expect: match}",
+            f'- {{data: {{order: {{id: ord_1, age_days: 31, total: 80}}}}, expect: {{say: "{said}"}}}}',
+        ),
+    )
+    result = talking.run("policy", "test", "support-desk@4.0.0", "--json").assert_exit(exit_code)
+    first = result.json["tests"][0]
+    assert (first["expected"], first["passed"]) == (f"say: {said}", exit_code == 0)

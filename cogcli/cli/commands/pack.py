@@ -7,13 +7,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from cogcli.app.pack_pins import Promotion, promote, unpin
-from cogcli.app.packs import check_pack_file, read_pack, resolve_pack
+from cogcli.app.packs import check_pack_file, read_pack, resolve_pack, run_rule_tests
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import argument, command, switch, text, wrong_value
 from cogcli.cli.pack_reports import report_problems, report_tests
-from cogcli.policy.pack_check import run_tests
 
 PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
 """A pack by `id@version`, perhaps with its hash, by a bare id that is pinned, or by its file."""
@@ -87,7 +86,7 @@ def pin(
     if checked.errors:
         return report_problems(context, checked)
     found = read_pack(context.settings, reference)
-    tests = run_tests(found.policy.rules)
+    tests = run_rule_tests(context.settings, reference, found)
     if not all(test.passed for test in tests):
         return report_tests(context, tests)
     return _report_pin(context, promote(context.settings, found, env))

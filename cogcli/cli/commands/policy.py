@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cogcli.app.episodes import find as find_episode
 from cogcli.app.episodes import find_all
-from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack
+from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack, run_rule_tests
 from cogcli.app.policy_history import (
     EpisodeComparison,
     GovernedLog,
@@ -37,7 +37,6 @@ from cogcli.cli.policy_screen import (
 )
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.value_types import Json
-from cogcli.policy.pack_check import run_tests
 from cogcli.policy.pack_diff import diff_packs
 from cogcli.policy.policy_proof import EQUAL
 from cogcli.policy.rule_coverage import cover_rules
@@ -93,11 +92,11 @@ def test(
     ],
 ) -> int:
     """Run the tests next to the rules. Each enforced rule needs a `match` and a `no_match`."""
-    rules = read_pack(context.settings, pack).policy.rules
-    code = report_tests(context, run_tests(rules))
+    found = read_pack(context.settings, pack)
+    code = report_tests(context, run_rule_tests(context.settings, pack, found))
     if not coverage and min_coverage is None:
         return code
-    return report_coverage(context, cover_rules(rules), min_coverage or 0) or code
+    return report_coverage(context, cover_rules(found.policy.rules), min_coverage or 0) or code
 
 
 @command(

@@ -11,8 +11,14 @@ import pytest
 from fakes.support_desk import CAPABILITIES, PACK_FILE, pack, raw_pack
 
 from cogcli.base.yaml import reader
-from cogcli.declarations.pack_spec import Pack, RuleExample
-from cogcli.policy.pack_check import RuleTestResult, check_references, check_rules, run_tests
+from cogcli.declarations.pack_spec import Pack, PolicyRule, RuleExample
+from cogcli.policy.pack_check import (
+    RuleTestResult,
+    check_references,
+    check_rules,
+    expects_texts,
+    run_tests,
+)
 from cogcli.policy.pack_policy import STATE_PARTS
 from cogcli.policy.read_check import check_reads
 from cogcli.specs.problem_report import ProblemReport
@@ -252,6 +258,66 @@ def test_what_a_test_of_a_rule_says() -> None:
     shadow = rule.replace(mode="shadow")
     assert [test.number for test in run_tests([shadow, rule])] == [1, 1, 0]
     assert RuleTestResult("r", 1, "match", "match") == RuleTestResult("r", 1, "match", "match", "")
+
+
+def _test_text(test: dict[str, Any], then: dict[str, Any], shown: tuple[str, ...] = ()) -> Any:
+    rule = PolicyRule.of(
+        {
+            "rule_id": "window",
+            "mode": "shadow",
+            "if": {">": [{"var": "order.age_days"}, 30]},
+            "then": then,
+            "say": "Order ${order.id} is ${order.age_days} days old.",
+            "tests": [test],
+        }
+    )
+    assert expects_texts([rule])
+    (found,) = run_tests([rule], shown)
+    return found
+
+
+OLD = {"order": {"id": "ord_1", "age_days": 31}}
+
+
+@pytest.mark.parametrize(
+    ("data", "then", "shown", "found"),
+    [
+        (OLD, {"verdict": "deny"}, ("order.id", "order.age_days"), "say: Order ord_1 is 31 days old."),
+        (OLD, {"verdict": "deny"}, ("order.id",), "say: Order ord_1 is days old."),
+        (OLD, {"verdict": "deny"}, (), "say: Order is days old."),
+        (OLD, {"verdict": "allow"}, ("order.id", "order.age_days"), "say: "),
+        (
+            OLD,
+            {"verdict": "allow", "args": {"amount": {"max": 5}}},
+            ("order.id", "order.age_days"),
+            "say: Order ord_1 is 31 days old.",
+        ),
+        (OLD | {"args": {"amount": 5}}, {"verdict": "allow", "args": {"amount": {"max": 5}}}, (), "say: "),
+        ({"order": {"age_days": 30}}, {"verdict": "deny"}, (), "no_match"),
+        ({"order": {}}, {"verdict": "deny"}, (), "error"),
+    ],
+)  # fmt: skip
+def test_what_a_customer_reads_is_the_whole_text_of_the_rule_that_decides(
+    data: dict[str, Any], then: dict[str, Any], shown: tuple[str, ...], found: str
+) -> None:
+    right = found.removeprefix("say: ")
+    result = _test_text({"data": data, "expect": {"say": right}}, then, shown)
+    assert (result.found, result.expected) == (found, f"say: {right}")
+    assert result.passed is found.startswith("say: ")
+    wrong = _test_text({"data": data, "expect": {"say": f"{right}!"}}, then, shown)
+    assert not wrong.passed
+
+
+def test_a_test_of_a_text_is_one_that_matches() -> None:
+    rule = pack().policy.rules[0]
+    tests = (
+        {"data": OLD, "expect": {"say": ""}},
+        {"data": {"order": {"age_days": 1}}, "expect": "no_match"},
+    )
+    assert all(
+        test.passed for test in run_tests([rule.replace(tests=tuple(map(RuleExample.of, tests)))])
+    )
+    assert not expects_texts(pack().policy.rules)
 
 
 def test_a_target_names_an_intent_of_the_pack() -> None:
