@@ -21,6 +21,10 @@ _SECONDS, _MB = 3.0, 100.0
 """The goals of a run that reads all pages."""
 _LONGER, _GROWTH = 4, 4.5
 """So many times the pages may take so many times the CPU time."""
+_GROWING = (
+    ("bench.appends", "a loop that appends", _GROWTH),
+    ("bench.carries", "a loop that carries its rows", None),
+)
 _FIELDS = 'version: "1.0.0"\ndescription: Measured.\nproperties: {side_effects: false}\n'
 _LIST = "{type: array, required: true}"
 _FIRST = """\
@@ -92,13 +96,16 @@ def measure(folder: Path, command: str, run: Run, environ: Mapping[str, str]) ->
             yield Measure(f"{way}: memory", memory / 1e6, "MB", goals[1])
             yield Measure(f"{way}: episode", size / 1e6, "MB")
             shutil.rmtree(project / ".cogcli")
-        _, _, usual = run([command, "run", "bench.appends", "-q"], project, env)
+        usual = {
+            skill: run([command, "run", skill, "-q"], project, env)[2] for skill, _, _ in _GROWING
+        }
     with _api(_LONGER * PAGES) as url:
         project = folder / "longer"
         _write_project(project, url)
-        _, _, longer = run([command, "run", "bench.appends", "-q"], project, env)
-    name = f"a loop that appends: {_LONGER * PAGES * SIZE:,} rows over {PAGES * SIZE:,}"
-    yield Measure(name, longer / usual, "x", _GROWTH, "CPU time")
+        for skill, way, goal in _GROWING:
+            _, _, longer = run([command, "run", skill, "-q"], project, env)
+            name = f"{way}: {_LONGER * PAGES * SIZE:,} rows over {PAGES * SIZE:,}"
+            yield Measure(name, longer / usual[skill], "x", goal, "CPU time")
 
 
 @contextmanager

@@ -151,6 +151,8 @@ class Journal:
         self._each = durability == "power"
         self._syncs = durability != "none"
         self._blobs = BlobFolder(folder)
+        self._shortener: ValueShortener | None = None
+        """What replaces large values, from the first one on."""
         self._failed: OSError | None = None
         self._final = False
         """Whether no event may follow: a sync failed, or a part of a line could not be cut off."""
@@ -196,11 +198,23 @@ class Journal:
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """Write an event and return it for the state of the run (rule 4). Raise UnusableEnvironment `env.disk`."""
-        payload = mask_payload(draft.payload, self._redactor)
-        event = self._append(draft, payload, durable)
+        version = self._redactor.version  # before the search, because any thread may add a secret
+        payload = self._mask(draft.payload, version)
+        event = self._append(draft, payload, durable, version)
         if payload is draft.payload:
             return event
         return event._replace(payload=self._redactor.mask_known(draft.payload))
+
+    def _mask(self, payload: Json, version: object) -> Json:
+        """Return the payload without secrets; the same object if it has none.
+
+        The elements of a long list are not searched again for each event that names it.
+        """
+        if self._shortener is not None:
+            unknown = self._shortener.leave_out_clean(payload, version)
+            if unknown is not payload and mask_payload(unknown, self._redactor) is unknown:
+                return payload
+        return mask_payload(payload, self._redactor)
 
     def append_derived(self, draft: Draft, *, vouched: bool = True) -> Event:
         """Append a durable event that is derived from the log, so that it is masked already.
@@ -215,14 +229,15 @@ class Journal:
         """Append the evidence of a snapshot like `append_derived`, but without a sync."""
         return self._append(draft, draft.payload, False)
 
-    def _append(self, draft: Draft, payload: Json, durable: bool) -> Event:
+    def _append(self, draft: Draft, payload: Json, durable: bool, version: object = None) -> Event:
+        """Append an event whose payload has none of the secrets of this version."""
         last = self._is_last(draft)
         if self._failed is not None and not (last and self._use_reserve()):
             raise self._refusal(self._failed)
         if not self._sequence and draft.phase == "start":
             payload = self._begin(payload)
         event = self._placed_event(draft, payload)
-        line = self._line(event)
+        line = self._line(event, version)
         is_announced = durable or self._announces_each or self._is_vouched_first(draft)
         is_first = not self._sequence
         self._commit(line, event.timestamp, is_announced=is_announced, last=last)
@@ -345,11 +360,13 @@ class Journal:
             draft.phase, draft.event_type, payload, *draft[4:], self._head, clamped,
         )  # fmt: skip
 
-    def _line(self, event: Event) -> bytes:
+    def _line(self, event: Event, version: object = None) -> bytes:
         try:
+            if self._shortener is not None:
+                event = event._replace(payload=self._shortener.recall(event.payload, version))
             text = orjson.dumps(to_json(event))
             if len(text) > (SMALL if self._rules > FIRST else SPILL) or may_refer(text):
-                short = event._replace(payload=self._shorten(event.payload))
+                short = event._replace(payload=self._shorten(event.payload, version))
                 text = orjson.dumps(to_json(short))
         except TypeError as error:
             raise InternalError(
@@ -367,11 +384,14 @@ class Journal:
             )
         return line
 
-    def _shorten(self, payload: Json) -> Json:
+    def _shorten(self, payload: Json, version: object) -> Json:
         """Return the payload with its large values in blobs."""
         if self._rules == FIRST:
             return spill(payload, self._blobs.put)
-        return ValueShortener(self._blobs.put, self._rules).shorten(payload)
+        if self._shortener is None:
+            self._shortener = ValueShortener(self._blobs.put, self._rules)
+            self._shortener.recall({}, version)
+        return self._shortener.shorten(payload)
 
     def _write_after(self, error: OSError, line: bytes, *, last: bool) -> None:
         """Write a line whose first write failed. Raise UnusableEnvironment unless it is the last line and the reserve

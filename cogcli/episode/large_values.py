@@ -9,10 +9,14 @@
 6. Under rules 3 a long list is cut into parts, from its beginning. Its own blob has the last part, and names the
    others. So a list that grows by a few elements has new blobs only for its end. The cuts depend on nothing but the
    elements: equal lists have equal blobs.
+7. A writer remembers the last long lists. A list with the same elements has the same reference, and one whose JSON
+   begins like that of a known list keeps its parts. So a loop that hands on a growing list does not cut it anew for
+   every event.
 """
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
@@ -20,6 +24,7 @@ from typing import Any, Final
 
 import orjson
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.value_types import Json
@@ -55,8 +60,41 @@ _KEPT_TEXTS: Final = 2
 """A step names its input and its output."""
 _KEPT_PARTS: Final = 256
 """The parts of lists in memory: 4 MiB of JSON."""
+_LONG: Final = 64
+"""Elements from which a list is looked for among the known ones."""
+_KEPT_LISTS: Final = 4
+_LONGEST_KEPT: Final = 16 * 1024 * 1024
+"""Bytes of JSON of the longest list that is remembered."""
 _DEEPEST: Final = 128
 """Levels of a value assembled from blobs: more than any writer may nest, fewer than the limit of recursion."""
+
+
+class _CutParts(NamedTuple):
+    """The whole parts that a list was cut into."""
+
+    text: bytes = b""
+    """The JSON of the list up to the end of these parts, without the comma that follows."""
+    length: int = 0
+    """The number of elements in them."""
+    names: tuple[Json, ...] = ()
+    """The references to them."""
+
+
+_NO_PARTS: Final = _CutParts()
+
+
+class _KnownList(NamedTuple):
+    """A long list that was cut, and its reference. Holding the elements keeps their identity."""
+
+    items: list[Any]
+    parts: _CutParts
+    reference: orjson.Fragment
+    version: object
+    """The version of the secrets that its elements are known to be free of. None if that is not known."""
+
+    def is_beginning_of(self, items: list[Any]) -> bool:
+        """Return whether a list begins with the very elements of this one."""
+        return len(items) >= len(self.items) and all(map(operator.is_, self.items, items))
 
 
 class ValueShortener:
@@ -66,6 +104,60 @@ class ValueShortener:
         """`put` stores a JSON text and returns its digest. `rules` are those of the log, 2 or later."""
         self._put = put
         self._cuts_lists = rules >= _LISTS_FROM
+        self._known: list[_KnownList] = []
+        """The last long lists, the latest last (rule 7)."""
+        self._version: object = None
+
+    def leave_out_clean(self, payload: Json, version: object) -> Json:
+        """Return the payload without the elements of long lists that have none of the secrets of this version.
+
+        One element of each list is kept, because a list under the name of a secret is masked only if it is not empty.
+        It returns the same object if there is nothing to leave out.
+        """
+        clean = [known for known in self._known if known.version is version]
+        return self._leave_out(payload, clean) if clean else payload
+
+    def _leave_out(self, value: Any, clean: list[_KnownList]) -> Any:
+        if type(value) is dict:
+            rest = {key: self._leave_out(member, clean) for key, member in value.items()}
+            return value if all(map(operator.is_, rest.values(), value.values())) else rest
+        if type(value) is not list:
+            return value
+        if len(value) >= _LONG:
+            found = next((known for known in clean if known.is_beginning_of(value)), None)
+            return value if found is None else value[len(found.items) - 1 :]
+        left = [self._leave_out(item, clean) for item in value]
+        return value if all(map(operator.is_, left, value)) else left
+
+    def recall(self, payload: Json, version: object = None) -> Json:
+        """Return the payload with the references of known lists in their places.
+
+        Lists that are cut from now on are known to be free of the secrets of this version.
+        """
+        self._version = version
+        if not self._known:
+            return payload
+        return {key: self._recall(member, key in _VALUES) for key, member in payload.items()}
+
+    def _recall(self, value: Any, is_value: bool) -> Any:
+        """Return a member with the references of known lists. Only lists of inputs and outputs are cut."""
+        if type(value) is dict:
+            return {
+                key: self._recall(member, is_value or key in _VALUES)
+                for key, member in value.items()
+            }
+        if type(value) is not list:
+            return value
+        if len(value) < _LONG:
+            return [self._recall(item, is_value) for item in value]
+        return self._find_reference(value) if is_value else value
+
+    def _find_reference(self, items: list[Any]) -> object:
+        """Return the reference of the known list with these elements, or the list itself."""
+        for known in self._known:
+            if len(known.items) == len(items) and known.is_beginning_of(items):
+                return known.reference
+        return items
 
     def shorten(self, payload: Json) -> Json:
         """Return the payload for the log."""
@@ -83,7 +175,7 @@ class ValueShortener:
             short = {key: self.refer(member, limit=limit) for key, member in value.items()}
         elif type(value) is list:
             if self._cuts_lists and len(text) > max(limit, PART):
-                return self._refer_list(value, may_refer(text))
+                return self._refer_list(value, text)
             short = [self.refer(member, limit=limit) for member in value]
         if short is not value:
             text = orjson.dumps(short)
@@ -99,18 +191,52 @@ class ValueShortener:
         """Return whether the data would be read as a reference."""
         return is_reference(value) or (self._cuts_lists and is_list_reference(value))
 
-    def _refer_list(self, items: list[Any], may_refer_inside: bool) -> Json:
-        """Return the reference to a list in parts (rule 6)."""
-        sizes = [len(orjson.dumps(item)) for item in items]
-        if may_refer_inside or max(sizes) > SMALL:
-            items = [self.refer(item) for item in items]
-            sizes = [len(orjson.dumps(item)) for item in items]
-        *whole, last = _cut(items, sizes)
-        names = [reference_to(orjson.dumps(part), self._put) for part in whole]
+    def _refer_list(self, items: list[Any], text: bytes) -> Json:
+        """Return the reference to a list in parts (rule 6). `text` is its JSON."""
+        known = self._find_parts(text)
+        rest = items[known.length :]
+        sizes = lengths = [len(orjson.dumps(item)) for item in rest]
+        if may_refer(text) or max(sizes) > SMALL:
+            rest = [self.refer(item) for item in rest]
+            sizes = [len(orjson.dumps(item)) for item in rest]
+        *whole, last = _cut(rest, sizes)
+        if whole:
+            added = len(rest) - len(last)
+            commas = added if known.length else added - 1
+            end = max(len(known.text), 1) + sum(lengths[:added]) + commas
+            names = [reference_to(orjson.dumps(part), self._put) for part in whole]
+            known = _CutParts(text[:end], known.length + added, (*known.names, *names))
+        reference = reference_to(
+            orjson.dumps([*self._group(list(known.names)), last]), self._put, LIST_TYPE
+        )
+        if len(text) <= _LONGEST_KEPT:
+            self._remember(items, known, reference)
+        return reference
+
+    def _group(self, names: list[Json]) -> list[Json]:
+        """Return few references for the parts of a list: those of blobs that name them if there are many."""
         while sum(sizes := [len(orjson.dumps(name)) for name in names]) > PART:
             groups = _cut(names, sizes)
             names = [reference_to(orjson.dumps(group), self._put, LIST_TYPE) for group in groups]
-        return reference_to(orjson.dumps([*names, last]), self._put, LIST_TYPE)
+        return names
+
+    def _find_parts(self, text: bytes) -> _CutParts:
+        """Return the most parts of a known list that a list with this JSON begins with."""
+        fitting = (
+            known.parts
+            for known in self._known
+            if text.startswith(known.parts.text) and text.startswith(b",", len(known.parts.text))
+        )
+        return max(fitting, key=lambda parts: parts.length, default=_NO_PARTS)
+
+    def _remember(self, items: list[Any], parts: _CutParts, reference: Json) -> None:
+        """Remember a list instead of the one that it continues, if any."""
+        text = orjson.Fragment(orjson.dumps(reference))
+        others = [known for known in self._known if not parts.text.startswith(known.parts.text)]
+        self._known = [
+            *others[1 - _KEPT_LISTS :],
+            _KnownList(items.copy(), parts, text, self._version),
+        ]
 
     def _member(self, key: str, value: object) -> object:
         """Return a member of a payload with its large values replaced by references to blobs, at any depth."""

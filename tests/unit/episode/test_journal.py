@@ -105,6 +105,29 @@ def test_secrets_are_masked_when_the_line_is_built(tmp_path: Path) -> None:
     assert event.payload["inputs"] == {"password": "open sesame", "text": f"say {MASK}"}
 
 
+def test_a_known_list_is_masked_for_every_new_secret_and_under_every_name(tmp_path: Path) -> None:
+    journal = sample.new_journal(tmp_path)
+    sample.started(journal)
+    rows = [{"id": n, "note": f"later-secret-{n % 7}"} for n in range(1000)]
+
+    def log(**values: Any) -> dict[str, Any]:
+        sample.began(journal, "call", input=values)
+        *_, (_, last) = EventLog(journal.directory)
+        found: dict[str, Any] = last.payload["input"]
+        return found
+
+    assert log(rows=rows) == log(rows=rows) == {"rows": rows}
+    named = {"password": rows, "more": {"target": "x.api_key", "value": rows}}
+    assert log(**named) == {"password": MASK, "more": {"target": "x.api_key", "value": MASK}}
+    assert log(rows=[*rows, {"api_key": "k"}])["rows"] == [*rows, {"api_key": MASK}]
+    journal._redactor.add("later-secret-3")
+    found = log(rows=rows)["rows"]
+    assert [row["note"] for row in found[:7]] == [
+        MASK if n == 3 else f"later-secret-{n}" for n in range(7)
+    ]
+    journal.close()
+
+
 def test_documents_kept_beside_the_log_are_masked_too(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path, secrets=("hunter2hunter2",))
     digest = journal.put_blob(b'{"a":"hunter2hunter2"}')

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import sample_episode as sample
 from fakes.logged import is_clean
@@ -100,6 +101,77 @@ def test_a_list_that_grows_has_new_blobs_only_for_its_end() -> None:
         sizes.append(sum(map(len, kept.values())) - before)
     added = len(json.dumps(rows(50)))
     assert max(sizes[1], sizes[3]) <= added + 4 * PART
+
+
+ELEMENTS = st.sampled_from(
+    [1, True, 1.0, "n" * 60, "x" * (SMALL + 1), {"note": "n" * 600}, [1, [2]], FORGED, FORGED_LIST]
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 200),
+            st.lists(ELEMENTS, min_size=1, max_size=6),
+            st.integers(1, 120),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_a_remembered_list_has_the_reference_that_a_new_one_has(
+    changes: list[tuple[int, list[Any], int, bool]],
+) -> None:
+    kept = Kept()
+    shortener = ValueShortener(kept.put)
+    items: list[Any] = []
+    for dropped, added, times, is_copied in changes:
+        items = [*items[: len(items) - dropped], *added * times]
+        if is_copied:
+            items = json.loads(json.dumps(items))
+        payload = {"output": {"rows": items, "again": [items]}, "step_records": items}
+        fresh = ValueShortener(Kept().put).shorten(payload)
+        known = shortener.shorten(shortener.recall(payload))
+        assert orjson.dumps(known) == orjson.dumps(fresh)
+        assert BlobReader(kept.get).expand_payload(orjson.loads(orjson.dumps(known))) == payload
+
+
+def test_a_list_that_every_event_hands_on_is_cut_once_and_then_at_its_end() -> None:
+    put: list[int] = []
+    kept = Kept()
+
+    def count(data: bytes) -> str:
+        put.append(len(data))
+        return kept.put(data)
+
+    shortener = ValueShortener(count)
+    items = rows(5000)
+    shortener.shorten(shortener.recall({"output": items}))
+    put.clear()
+    handed_on = {"inputs": {"rows": list(items)}, "writes": [{"value": list(items)}]}
+    shortener.shorten(shortener.recall(handed_on))
+    assert put == []
+    shortener.shorten(shortener.recall({"output": rows(5050)}))
+    assert sum(put) <= 3 * PART
+
+
+def test_only_the_last_lists_are_remembered_and_none_that_is_huge() -> None:
+    put: list[int] = []
+
+    def count(data: bytes) -> str:
+        put.append(len(data))
+        return digest(data)
+
+    shortener = ValueShortener(count)
+    lists = [[f"{name} {n:040}" for n in range(1000)] for name in "abcde"]
+    huge = ["x" * 4000] * 4300  # more than 16 MiB
+    for items in (*lists, huge):
+        shortener.shorten(shortener.recall({"output": items}))
+    for items, is_known in ((lists[1], True), (lists[4], True), (lists[0], False), (huge, False)):
+        put.clear()
+        shortener.shorten(shortener.recall({"output": items}))
+        assert (not put) is is_known
 
 
 def test_a_very_long_list_has_parts_of_parts() -> None:
