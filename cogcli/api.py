@@ -108,6 +108,8 @@ class OpenApproval(NamedTuple):
     expires_at: str | None
     episode: str = ""
     """The id of the episode that waits."""
+    signed: bool = False
+    """Whether only a signed answer counts: give `sign` to `Project.resume`."""
 
 
 class Episode:
@@ -159,7 +161,7 @@ class SkillRun(NamedTuple):
     the command. `outputs` are the outputs of the skill if the status is `ok` or `partial`, else
     None. `error` is the object of the envelope (`code`, `message`, `step`, ...). `warnings` are
     objects with `code` and `message`, for example for a project that was left out because it is not
-    trusted.
+    trusted, or for a hook that failed.
     """
 
     status: str
@@ -460,6 +462,7 @@ def _warnings_from_error(error: CogcliError | None) -> list[Json]:
 def _run_from_result(result: RunResult, warnings: Sequence[Json]) -> SkillRun:
     outputs = result.outputs if result.status in ("ok", "partial") else None
     episode = Episode(Path(result.directory))
+    failed_hooks = [{"code": each.code, "message": each.message} for each in result.warnings]
     return SkillRun(
         result.status,
         result.exit_code,
@@ -467,7 +470,7 @@ def _run_from_result(result: RunResult, warnings: Sequence[Json]) -> SkillRun:
         result.error,
         result.metrics,
         episode,
-        tuple(warnings),
+        (*warnings, *failed_hooks),
     )
 
 
@@ -483,6 +486,7 @@ def _approval_from_event(event: Event, episode_id: str) -> OpenApproval:
         tuple(request.approver_roles or ()),
         request.expires_at,
         episode_id,
+        bool(request.signed),
     )
 
 

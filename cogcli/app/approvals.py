@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cogcli.app.episodes import find, list_episodes
@@ -18,9 +18,9 @@ from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.governance_events import Approval, ApprovalGranted
-from cogcli.declarations.reading import read_record
+from cogcli.declarations.governance_events import Approval, ApprovalGranted, ApprovalRejected
 from cogcli.declarations.value_types import Json
+from cogcli.episode.history import describe_answer
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.approval_view import ApprovalView, view_request
@@ -89,12 +89,72 @@ def list_answers(settings: Settings, warn: Callable[[CogcliError], None]) -> lis
     for row in list_episodes(settings, EpisodeFilter(outcomes=("pending",)), None):
         try:
             for request, event in LogIndex(iterate_events(row.directory)).unused_answers:
-                view = view_request(request, episode_id=row.id, skill=row.skill or "")
-                granted = event.event_type == ApprovalGranted.event.name
-                found.append(RecordedAnswer(view, read_record(Approval, event.payload), granted))
+                found.append(_answer_of(row, request, event))
         except CogcliError as error:
             warn(error)
     return found
+
+
+class ShownRequest(NamedTuple):
+    """A request, and its answer if it has one."""
+
+    view: ApprovalView
+    answer: RecordedAnswer | None = None
+
+    def to_payload(self) -> Json:
+        """Return the object of `--json`."""
+        return self.view.to_payload() if self.answer is None else self.answer.to_payload()
+
+
+def find_shown(
+    settings: Settings, names: Sequence[str], warn: Callable[[CogcliError], None], again: str = ""
+) -> list[ShownRequest]:
+    """Return the requests that these words name, each once, whether they are open or answered.
+
+    A word names an open request as for `find_requests`. The id of an answered one is looked for in the runs that wait;
+    an episode stands for all its requests, also after its end. Raise the errors of `find_requests`.
+    """
+    waiting = list_requests(settings, warn, again)
+    found: dict[str, ShownRequest] = {}
+    for name in names:
+        shown = [*_find_answered(settings, name, warn)]
+        try:
+            shown += [ShownRequest(each.view) for each in _find(settings, waiting, name)]
+        except UsageError as error:
+            if not shown:
+                error.hint = "a request of a run that ended: name its episode"
+                raise
+        found |= {each.view.approval_id: each for each in shown}
+    return list(found.values())
+
+
+def _find_answered(
+    settings: Settings, name: str, warn: Callable[[CogcliError], None]
+) -> Iterator[ShownRequest]:
+    """Yield the answered requests of an episode, or of all runs that wait those whose id begins with this word."""
+    is_id = name.startswith(REQUEST_PREFIX)
+    try:
+        rows = list_episodes(settings, WAITING, None) if is_id else [read_row(find(settings, name))]
+    except UsageError:  # the word may name a capability or a gate
+        return
+    for row in rows:
+        try:
+            answered = LogIndex(iterate_events(row.directory)).answered_requests
+        except CogcliError as error:
+            warn(error)
+            continue
+        for request, event in answered:
+            found = _answer_of(row, request, event)
+            if not is_id or found.view.approval_id.startswith(name):
+                yield ShownRequest(found.view, found)
+
+
+def _answer_of(row: EpisodeRow, request: Event, event: Event) -> RecordedAnswer:
+    granted = event.event_type == ApprovalGranted.event.name
+    kind = ApprovalGranted if granted else ApprovalRejected
+    answer = kind.of(event.payload)
+    view = view_request(request, episode_id=row.id, skill=row.skill or "")
+    return RecordedAnswer(view._replace(answer=describe_answer(answer)), answer, granted)
 
 
 def _may_have_requests(row: EpisodeRow) -> bool:

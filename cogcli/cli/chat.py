@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from shlex import quote
+from shlex import quote, split
 from typing import Final
 
 import orjson
@@ -14,6 +14,7 @@ from cogcli.agent.modes import CALLS
 from cogcli.agent.use_cases.builtin_pack import find_skill
 from cogcli.agent.use_cases.invoke_agent import AgentCommandInput, invoke
 from cogcli.agent.use_cases.user_memory import profile_payload
+from cogcli.app.signed_answers import sign_answers
 from cogcli.base.errors import ABORTED, OK, CogcliError
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
@@ -54,6 +55,13 @@ class ChatCommand(NamedTuple):
 
     help: str
     run: Callable[[Chat, str], None]
+
+
+class _Person(NamedTuple):
+    """The person who answers a request, as `NAME` or `NAME:ROLE`, and the file of the key that signs the answer."""
+
+    by: str = ""
+    key: str = ""
 
 
 class _AgentPart(Record):
@@ -285,27 +293,44 @@ class Chat:
             f"mode {self._mode}" if word == self._mode else f"fast, deep or adapt; now {self._mode}"
         )
 
-    def approve(self, by: str) -> None:
+    def approve(self, words: str) -> None:
         """Display the open request, and approve it after an explicit yes."""
+        self._answer_request(words, granted=True)
+
+    def reject(self, words: str) -> None:
+        """Display the open request, and reject it."""
+        self._answer_request(words, granted=False)
+
+    def _answer_request(self, words: str, *, granted: bool) -> None:
+        """Display the open request, and record this answer to it. `words` name the person and the key that signs."""
         found = self._show_request()
         if found is None:
             return
         directory, request = found
-        if request.approver_roles and not by:
+        verb = "approve" if granted else "reject"
+        person = _parse_person(words)
+        if person is None:
+            self._write_line(f"write /{verb} NAME:ROLE, or /{verb} NAME:ROLE --sign FILE")
+        elif granted and request.approver_roles and not person.by:
             roles = ", ".join(request.approver_roles)
             self._write_line(f"as whom? /approve NAME:ROLE, ROLE one of {roles}")
-            return
-        if input("approve? [y/N] ").strip().lower() in ("y", "yes"):
-            answer = ResumeRequest(approve=(request.approval_id,), by=by or self._context.user)
-            self._resume(directory, answer)
+        elif request.signed and not person.key:
+            self._write_line(f"only a signed answer counts: /{verb} NAME:ROLE --sign FILE")
+        elif not granted or input("approve? [y/N] ").strip().lower() in ("y", "yes"):
+            self._record_answer(directory, request.approval_id, person, granted=granted)
 
-    def reject(self, by: str) -> None:
-        """Display the open request, and reject it."""
-        found = self._show_request()
-        if found is not None:
-            directory, request = found
-            answer = ResumeRequest(reject=(request.approval_id,), by=by or self._context.user)
-            self._resume(directory, answer)
+    def _record_answer(
+        self, directory: Path, approval_id: str, person: _Person, *, granted: bool
+    ) -> None:
+        """Sign the answer if a key was named, record it, and continue the run."""
+        by = person.by or self._context.user
+        approve, reject = ((approval_id,), ()) if granted else ((), (approval_id,))
+        answer = ResumeRequest(approve=approve, reject=reject, by=by)
+        if person.key:
+            settings = self._context.settings
+            signed = sign_answers(settings, directory, approve, reject, by, person.key)
+            answer = answer._replace(signatures=signed)
+        self._resume(directory, answer)
 
     def show_profile(self, _: str) -> None:
         """Display the remembered facts about the user."""
@@ -357,6 +382,24 @@ class Chat:
             self._context.screen.notify_line([(line, style)])
 
 
+def _parse_person(words: str) -> _Person | None:
+    """Return the person in the words after `/approve` or `/reject`; None if they cannot be read."""
+    try:
+        found = split(words)
+    except ValueError:  # a quote without its end
+        return None
+    match found:
+        case []:
+            return _Person()
+        case ["--sign", key]:
+            return _Person("", key)
+        case [by] if not by.startswith("-"):
+            return _Person(by)
+        case [by, "--sign", key]:
+            return _Person(by, key)
+    return None
+
+
 WORDS: Final[dict[str, ChatCommand]] = {
     "/help": ChatCommand("these words", Chat.show_help),
     "/why": ChatCommand("why the last answer is what it is", Chat.explain),
@@ -364,8 +407,8 @@ WORDS: Final[dict[str, ChatCommand]] = {
     "/trace": ChatCommand("the last run, turn by turn", Chat.show_trace),
     "/budget": ChatCommand("what the last run used", Chat.show_budget),
     "/mode": ChatCommand("fast, deep or adapt, from the next message on", Chat.set_mode),
-    "/approve": ChatCommand("[NAME[:ROLE]]: let what waits go on", Chat.approve),
-    "/reject": ChatCommand("[NAME[:ROLE]]: do not", Chat.reject),
+    "/approve": ChatCommand("[NAME[:ROLE]] [--sign FILE]: let what waits go on", Chat.approve),
+    "/reject": ChatCommand("[NAME[:ROLE]] [--sign FILE]: do not", Chat.reject),
     "/profile": ChatCommand("what is remembered of you", Chat.show_profile),
     "/quit": ChatCommand("leave; the conversation is kept", Chat.leave),
 }

@@ -94,6 +94,8 @@ class ApprovalView(NamedTuple):
     """Global flags of the commands that answer, with a space before them."""
     signed: bool = False
     """Whether only a signed answer counts."""
+    answer: str = ""
+    """Who answered what, for a request that is no longer open."""
 
     @property
     def approve(self) -> str:
@@ -118,7 +120,8 @@ class ApprovalView(NamedTuple):
         rows = [("action", " · ".join(filter(None, (self.action, self.step, self.binding))))]
         # With a prefix, so that no argument looks like one of the rows below.
         rows += [(f"input.{each.name}", each.shown(whole=whole)) for each in self.arguments]
-        until = f"{self.expires_at}, expired" if self.expired else self.expires_at
+        is_late = self.expired and not self.answer
+        until = f"{self.expires_at}, expired" if is_late else self.expires_at
         rows += [
             ("rule", self.rule),
             ("gate", self.gate),
@@ -129,7 +132,9 @@ class ApprovalView(NamedTuple):
             ("request", self.approval_id),
             ("run", " · ".join(filter(None, (self.episode_id, self.skill)))),
         ]
-        if answers:
+        if self.answer:
+            rows.append(("answered", self.answer))
+        elif answers:
             rows += [("approve", self.approve), ("reject", self.reject)]
         return [(visible_block(name), visible_block(text)) for name, text in rows if text]
 

@@ -335,6 +335,12 @@ class LogIndex:
         ]
 
     @property
+    def answered_requests(self) -> list[tuple[Event, Event]]:
+        """All requests that were answered, each with its answer, in order."""
+        found = ((self._find_request(event), event) for event in self._answered)
+        return [(request, event) for request, event in found if request is not None]
+
+    @property
     def open_requests(self) -> list[Event]:
         """The unanswered requests for approval, only the latest of each step."""
         done = {find_request_id(event) for event in self._answered}

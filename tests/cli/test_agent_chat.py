@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.project import Project
+from support.ssh_keys import make_key, person, require_ssh
 
 if sys.platform == "win32":
     pytest.skip("no pseudo-terminals here", allow_module_level=True)
@@ -215,6 +216,35 @@ def test_what_waits_is_approved_by_a_role_and_not_by_the_user(chat: Any) -> None
     terminal.until("Refunded.")
     terminal.leave(PROMPT)
     assert terminal.process.exitstatus == 0
+
+
+def test_what_waits_for_a_signature_is_signed_in_the_conversation(desk: Project, chat: Any) -> None:
+    require_ssh()
+    pack = desk.root / "packs/support-desk/4.0.0.yaml"
+    gate = "approver_roles: [finance]"
+    pack.write_text(pack.read_text().replace(gate, f"signed: true, {gate}"))
+    settings = desk.home / ".config/cogcli/config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(person("ann", make_key(desk.home / "ann")))
+    terminal = chat()
+    terminal.send("please refund order ord_881", PROMPT)
+    terminal.until("/approve or /reject")
+    terminal.send("/approve ann:finance", PROMPT)
+    terminal.until("only a signed answer counts: /approve NAME:ROLE --sign FILE")
+    terminal.send(f"/approve ann:finance --sign {desk.home}/absent", PROMPT)
+    terminal.send("y")
+    terminal.until("signing.ssh")
+    terminal.send("/approve ann:finance --key", PROMPT)
+    terminal.until("write /approve NAME:ROLE")
+    terminal.send(f"/approve ann:finance --sign {desk.home}/ann", PROMPT)
+    terminal.send("y")
+    terminal.until("Refunded.")
+    terminal.leave(PROMPT)
+    log = [
+        json.loads(line) for line in next(desk.root.rglob("events.jsonl")).read_text().splitlines()
+    ]
+    (granted,) = [each for each in log if each["event_type"] == "approval.granted"]
+    assert granted["payload"]["signature"]["key"].startswith("SHA256:")
 
 
 def test_a_customer_reads_the_text_of_the_rule_that_asks(desk: Project, chat: Any) -> None:

@@ -167,6 +167,7 @@ def test_a_run_that_waits_says_for_what_and_goes_on(demo: Any) -> None:
     while run.status == "pending":
         (asked, *_) = run.episode.waits_for
         assert (asked.capability, asked.input) == ("demo.text.upper", {"text": asked.input["text"]})
+        assert not asked.signed
         run = opened.resume(run.episode, approve=[asked.approval_id], by="ann", timeout=60)
     assert run.status == "ok"
     resumptions = [

@@ -101,6 +101,9 @@ def test_an_answer_is_recorded_and_nothing_is_called_until_the_run_is_resumed(
         "ann", "finance", "seen", True,
     )  # fmt: skip
     assert _inbox(desk) == []
+    shown = desk.run("approvals", "show", asked[:-2]).assert_ok().out
+    assert "answered        approved by ann (finance), " in shown
+    assert "cogcli approvals approve" not in shown
     assert desk.run("ls", "--outcome", "pending", "--json").json["episodes"][0]["decision"] is None
     desk.run("verify", "@last").assert_ok()
     (desk.root / "gone.py").rename(desk.root / "support_desk.py")
@@ -108,6 +111,11 @@ def test_an_answer_is_recorded_and_nothing_is_called_until_the_run_is_resumed(
     assert _refunds(log) == 1
     desk.run("replay", "@last").assert_ok()
     desk.run("verify", "@last").assert_ok()
+    (shown_later,) = desk.run("approvals", "show", "@last", "--json").assert_ok().json["approvals"]
+    assert (shown_later["approval_id"], shown_later["answer"], shown_later["role"]) == (
+        asked, "granted", "finance",
+    )  # fmt: skip
+    assert "name its episode" in desk.run("approvals", "show", asked).assert_exit(2).err
 
 
 def test_an_answer_to_several_is_recorded_for_all_or_for_none(desk: Project) -> None:

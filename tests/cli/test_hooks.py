@@ -17,6 +17,7 @@ from support.loopback_servers import reply, served
 from support.pages import blocks
 from support.project import Project
 
+from cogcli import api
 from cogcli.episode.schemas import SCHEMAS
 
 pytestmark = pytest.mark.sampled(6)
@@ -199,6 +200,14 @@ def test_a_hook_that_fails_is_a_warning(demo: Project, command: list[str], says:
         number = int(child.read_text())
         while Path(f"/proc/{number}").exists() and _is_alive(number):
             time.sleep(0.01)
+
+
+def test_a_hook_that_fails_is_a_warning_of_the_interface_for_python(demo: Project) -> None:
+    of_user(demo, "[hooks]\non_end = ['./none']\n")
+    opened = api.Project(demo.root, environ=demo.env)
+    (warning,) = opened.run("text.brief", {"text": "hi"}).warnings
+    assert warning["code"] == "hook.failed"
+    assert "`./none` is not found" in warning["message"]
 
 
 def _is_alive(number: int) -> bool:

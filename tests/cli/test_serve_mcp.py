@@ -270,6 +270,18 @@ def test_a_client_that_leaves_ends_its_runs(served: Project) -> None:
 
 
 @pytest.mark.sampled(2)
+def test_a_hook_that_fails_is_a_warning_of_the_server(served: Project) -> None:
+    settings = served.home / ".config/cogcli/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[hooks]\non_end = ["./none"]\n')
+    with serving(served) as server:
+        server.start()
+        server.send(calling(1, "demo__upper", {"text": "x"}))
+        assert server.frame(1)["result"]["structuredContent"] == {"text": "X"}
+        assert "`./none` is not found" in server.said("warning[hook.failed]: `hooks.on_end`")
+        assert server.leave() == 0
+
+
 def test_every_call_has_its_line_and_a_cancelled_one_is_told_no_more(served: Project) -> None:
     with serving(served) as server:
         server.start()

@@ -15,6 +15,8 @@ from support.checkpoints import vouch
 from support.project import Project
 from support.ssh_keys import make_key, person, require_ssh
 
+from cogcli import api
+
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 UNDER = ("--pack", "support-desk@4.0.0", "--intent", "support.refund", "--user", "cust_7", "-q")
 PACK = "packs/support-desk/4.0.0.yaml"
@@ -99,6 +101,8 @@ def test_only_a_signed_answer_of_the_right_person_is_recorded(desk: Signed) -> N
     without = run(*line, "--sign", str(desk.project.home / "ann"), env={"PATH": "/nowhere"})
     assert "ssh-keygen" in without.assert_exit(3).err
     assert (episode / "events.jsonl").read_bytes() == before
+    (asked,) = api.Project(desk.project.root, environ=desk.project.env).approvals()
+    assert (asked.approval_id, asked.signed) == (id, True)
     run(*named, "--sign", str(desk.project.home / "ann"), "-q").assert_ok()
     assert refunds(episode) == 1
     found = run("verify", "@last", "--json").assert_ok().json["findings"]

@@ -54,6 +54,8 @@ class ServerListener(NamedTuple):
     """Called with an unexpected exception, for a crash report."""
     error: Callable[[RunResult], Json | None]
     """Returns the error object of a run, with commands in `next`."""
+    warn: Callable[[CogcliError], None]
+    """Called with each warning of a run, such as a hook that failed."""
 
 
 class ToolHandlers:
@@ -115,6 +117,8 @@ class ToolHandlers:
         progress = ProgressNotifier(client, len(loaded.skill.steps), report)
         result = await self._runs.run(loaded, progress)
         await progress.close()
+        for warning in result.warnings:
+            self._listener.warn(warning)
         return _tool_result(result, self._listener.error(result), self._where)
 
 

@@ -138,9 +138,9 @@ def _columns(context: CommandContext) -> tuple[Column, ...]:
     exits=(0, 2, 3),
 )
 def show_requests(context: CommandContext, names: Names) -> int:
-    """Show requests in full: what will be done, why a person is asked, who may answer, until when."""
-    found = approvals.find_requests(context.settings, names, context.warn, context.again)
-    context.own["approvals"] = [each.view.to_payload() for each in found]
+    """Show requests in full: what will be done, why a person is asked, who may answer or answered."""
+    found = approvals.find_shown(context.settings, names, context.warn, context.again)
+    context.own["approvals"] = [each.to_payload() for each in found]
     if context.json:
         return OK
     for number, each in enumerate(found):

@@ -15,6 +15,7 @@ from cogcli.app.serving.server_socket import Endpoint, bind_socket, redirect_sta
 from cogcli.app.serving.tools import ToolOffer, offer_skills
 from cogcli.base.errors import ABORTED, OK, CogcliError, ServiceResolutionError
 from cogcli.base.problems import suggestion
+from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.crash import report_bug
 from cogcli.cli.given_options import read_options
@@ -232,4 +233,8 @@ def _server_listener(context: CommandContext) -> ServerListener:
         """Return the error of a run for the client."""
         return error_of(result, context.again)
 
-    return ServerListener(report_call, report_exception, build_error)
+    def warn(warning: CogcliError) -> None:
+        """Report a warning of a run. The client gets none, because it cannot act on it."""
+        context.note(visible(f"warning[{warning.code}]: {warning.message}"))
+
+    return ServerListener(report_call, report_exception, build_error, warn)
