@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import unified_diff
-from typing import Final
+from typing import Any, Final
 
 from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.episodes import find
@@ -24,8 +24,10 @@ from cogcli.authoring.verification.skill_case import CaseSource, SkillCase
 from cogcli.base.calls import Answer
 from cogcli.base.canonical import compact
 from cogcli.base.errors import NO, OK, SkillNotFoundError, UsageError, exit_code
+from cogcli.base.file_roots import is_below
 from cogcli.base.files import write_atomic
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.pinned_file import PinnedFile, read_pinned_file
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import MASK, Redactor
 from cogcli.base.source_lines import hide_secrets
@@ -36,6 +38,7 @@ from cogcli.declarations.events import RunStarted, RunTerminated, StepFinished, 
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.declarations.value_types import Json
+from cogcli.run.file_inputs import files_in_payload
 from cogcli.run.log_index import LogIndex
 from cogcli.run.prepare import RunRequest
 from cogcli.run.rerun import read_source_request
@@ -76,12 +79,14 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     if os.path.lexists(path):
         hint = "remove it, or rename it to keep it"
         raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
+    files = frozenset(files_in_payload(read_record(RunStarted, started.payload).files))
+    request = request._replace(inputs=_name_files(settings, request.inputs, files))
     granted = {each.asked.gate or each.asked.capability for each in log.approvals if each.granted}
     case = {
         "description": f"as in {directory.name}",
         **_case_keys(request, started),
         "approve": sorted(granted),
-        "stubs": _stubs(settings, request, log),
+        "stubs": _stubs(settings, request, log, files),
         "expect": _expected_ending(end, log),
     }
     kept = {key: value for key, value in case.items() if value or key == "inputs"}
@@ -94,6 +99,42 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     name = os.path.basename(path).removesuffix(".yaml")
     masked = tuple(key for key, value in kept.items() if _is_masked(value))
     return RecordedCase(f"{request.skill_id}/{name}", shown, masked)
+
+
+def _name_files(settings: Settings, value: Any, files: Container[PinnedFile]) -> Any:
+    """Return inputs in which each file of the run is its path in the project.
+
+    Raise UsageError `usage.value` for a file that is outside the project, since a case cannot name it.
+    """
+    if isinstance(value, list):
+        return [_name_files(settings, each, files) for each in value]
+    pinned = read_pinned_file(value)
+    if pinned is not None and pinned in files:
+        root = os.path.realpath(settings.project or settings.display_path(""))
+        if not is_below(pinned.path, root):
+            message = (
+                f"the run sent `{pinned.path}`, which is outside the project: no case can name it"
+            )
+            hint = (
+                "copy the file into the project, run the skill with the copy, and record that run"
+            )
+            raise UsageError("usage.value", message, hint=hint)
+        return os.path.relpath(pinned.path, root).replace(os.sep, "/")
+    if isinstance(value, dict):
+        return {name: _name_files(settings, each, files) for name, each in value.items()}
+    return value
+
+
+def _without_paths(value: Any, files: Container[PinnedFile]) -> Any:
+    """Return the input of a call in which the files of the run have no path, because it is another one elsewhere."""
+    if isinstance(value, list):
+        return [_without_paths(each, files) for each in value]
+    if not isinstance(value, dict):
+        return value
+    pinned = read_pinned_file(value)
+    if pinned is not None and pinned in files:
+        return {name: each for name, each in value.items() if name != "path"}
+    return {name: _without_paths(each, files) for name, each in value.items()}
 
 
 def _require_recordable(episode: str, log: LogIndex) -> tuple[Event, RunTerminated]:
@@ -177,14 +218,17 @@ def _case_keys(request: RunRequest, started: Event) -> Json:
     }
 
 
-def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, list[Json]]:
+def _stubs(
+    settings: Settings, request: RunRequest, log: LogIndex, files: Container[PinnedFile]
+) -> dict[str, list[Json]]:
     """Return the recorded answers of each capability that must be stubbed."""
     stubs: dict[str, list[Json]] = {id: [] for id in _outside_capabilities(settings, request)}
     for (run, step), event in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
         intent = read_record(StepStarted, event.payload)
         if intent.capability in stubs:
             answers = _answers(log, run or "", step or "")
-            stubs[intent.capability] += [{"when": intent.input or {}, **one} for one in answers]
+            given = _without_paths(intent.input or {}, files)
+            stubs[intent.capability] += [{"when": given, **one} for one in answers]
     return {capability: _group_answers(answers) for capability, answers in stubs.items()}
 
 

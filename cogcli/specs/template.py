@@ -6,13 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Final, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
 
 from cogcli.base.jsonvalue import Json
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.specs.unchecked import members_of
+
+if TYPE_CHECKING:
+    from cogcli.declarations.field_spec import Fields
 
 _PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.(?:\*|[A-Za-z0-9_][A-Za-z0-9_-]*)){0,15}"
 EACH: Final = "*"
@@ -109,6 +112,25 @@ def _parse_slot(inner: str, offset: int) -> TemplateSlot:
     if match is None:
         raise TemplateFault(f"`${{{inner}}}` is not a path below `input`", offset)
     return TemplateSlot(tuple(match[1].split(".")), is_whole_value=False, default=match[2])
+
+
+def gives_file(value: object, inputs: Fields) -> bool:
+    """Return whether a request value is a whole input that is a file or a list of files."""
+    try:
+        slots = slots_of(value) if isinstance(value, str) else []
+    except TemplateFault:
+        return False
+    if (
+        len(slots) != 1
+        or not slots[0].is_whole_value
+        or slots[0].of_service
+        or len(slots[0].path) > 1
+    ):
+        return False
+    field = inputs.get(slots[0].path[0])
+    return field is not None and (
+        field.type == "file" or (field.items is not None and field.items.type == "file")
+    )
 
 
 def texts(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:

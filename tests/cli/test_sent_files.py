@@ -317,6 +317,62 @@ def test_bindings_of_files_are_verified(desk: Project) -> None:
     )
 
 
+WITHOUT = """
+id: plain
+capability: desk.plain
+service: plain
+protocol: {protocol}
+operation: {operation}
+request: {request}
+response: {{answer: response}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("protocol", "request_value", "says"),
+    [
+        ("openapi", "{picture: input.picture}", "no document describes the request"),
+        ("openapi", "{body: {inner: input.picture}}", "`request.body.inner` of service `plain`"),
+        ("openrpc", "{picture: input.picture}", "openrpc has no files"),
+        ("mcp", "{pictures: [input.picture]}", "mcp has no files"),
+    ],
+)
+def test_a_file_is_sent_as_a_file_or_not_at_all(
+    project: Project, address: str, protocol: str, request_value: str, says: str
+) -> None:
+    project.run("new", "project", ".").assert_ok()
+    place = {
+        "openapi": f"base_url: {address}",
+        "openrpc": f"url: {address}",
+        "mcp": "server: official_text_tools",
+    }[protocol]
+    project.write("services/local/plain.yaml", f"id: plain\nkind: {protocol}\n{place}\n")
+    project.write(
+        "capabilities/desk.plain.yaml",
+        'id: desk.plain\nversion: "1.0.0"\ndescription: Sends.\nproperties: {side_effects: true}\n'
+        "inputs: {picture: {type: file}}\noutputs: {answer: {type: any}}\n",
+    )
+    operation = "/photos" if protocol == "openapi" else "photos"
+    text = WITHOUT.format(protocol=protocol, operation=operation, request=request_value)
+    project.write("bindings/local/desk.plain/plain.yaml", text)
+    found = project.run("validate").assert_exit(1).out
+    assert "error[wire.type]" in found
+    assert says in found
+
+
+def test_a_run_that_sent_a_file_becomes_a_case_that_passes_anywhere(desk: Project) -> None:
+    desk.run("run", "demo.send", "-p", "photo=@cat.png", "-q").assert_ok()
+    desk.run("test", "--record", "@last").assert_ok()
+    (case,) = desk.root.glob("skills/local/demo/send/tests/*.yaml")
+    assert str(desk.root) not in case.read_text()
+    assert "photo: cat.png" in case.read_text()
+    desk.run("test", "demo.send").assert_ok()
+    outside = desk.home / "dog.png"
+    outside.write_bytes(b"dog")
+    desk.run("run", "demo.send", "-p", f"photo=@{outside}", "-q").assert_ok()
+    assert "outside the project" in desk.run("test", "--record", "@last").assert_exit(2).err
+
+
 def test_an_untrusted_project_sends_nothing(desk: Project) -> None:
     del desk.env["COGCLI_TRUST_PROJECT"]
     desk.env["HOME"] = str(desk.home / "another")  # whose user accepted nothing

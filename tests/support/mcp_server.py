@@ -86,6 +86,15 @@ def blocks(id: Any, given: dict[str, Any]) -> Any:
     return {"content": [{"type": "text", "text": "one"}, link, {"type": "text", "text": "two"}]}
 
 
+def links(id: Any, given: dict[str, Any]) -> Any:
+    return {"content": [{"type": "resource_link", "name": "x", "uri": "http://127.0.0.1:9/never"}]}
+
+
+def task(id: Any, given: dict[str, Any]) -> Any:
+    note("a task began")
+    return {"task": {"taskId": "t1", "status": "working"}}
+
+
 def fails(id: Any, given: dict[str, Any]) -> Any:
     return {**text("no: " + given["text"]), "isError": True}
 
@@ -317,6 +326,8 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
         slow_pattern, writes, progresses, asks,
     )
 }  # fmt: skip
+_NAMED: dict[str, Callable[[Any, dict[str, Any]], Any]] = {"links": links, "task": task}
+"""What named tools do that are listed only with `--named`. The others echo."""
 _OUTPUTS = {
     "breaks_promise": {"type": "object", "properties": {"n": {"type": "number"}}},
     "slow_pattern": {
@@ -339,6 +350,8 @@ def definition(name: str) -> dict[str, Any]:
         told["outputSchema"] = json.loads(OPTIONS["gives"])
     if name in _OUTPUTS:
         told["outputSchema"] = _OUTPUTS[name]
+    if name == OPTIONS.get("as-task"):
+        told["execution"] = {"taskSupport": "required"}
     if "readonly" in OPTIONS:
         told["annotations"] = {"readOnlyHint": True, "destructiveHint": False}
     if "titled" in OPTIONS:
@@ -406,7 +419,7 @@ def called(id: Any, params: dict[str, Any]) -> None:
     given = {**(params.get("arguments") or {}), "__meta": params.get("_meta")}
     tool = TOOLS.get(params["name"])
     if tool is None and params["name"] in OPTIONS.get("named", "").split(","):
-        tool = echo
+        tool = _NAMED.get(params["name"], echo)
     if tool is None:
         send({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "unknown tool"}})
         return

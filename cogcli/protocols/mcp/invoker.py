@@ -47,6 +47,7 @@ from cogcli.protocols.mcp.session import EventLoopThread, McpLink, OnProgress, S
 from cogcli.protocols.mcp.tool_checks import (
     plain_reply,
     require_arguments,
+    require_no_task,
     require_patterns,
     require_size,
     tool_of,
@@ -166,6 +167,7 @@ class Mcp:
             tool = tool_of(link, request)
             self._require_agreed(request.service, self._context.secrets.mask_known(tool))
             require_patterns(tool)
+            require_no_task(tool)
             exchange.notices += unusable_schema_notices(tool)
             require_arguments(tool, request)
             params = {**body, "_meta": _meta(request)}

@@ -23,10 +23,12 @@ from cogcli.base.errors import (
     ServerFaultError,
     TransportError,
 )
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
 from cogcli.protocols.mcp.methods import ServerListing, request_of
+from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.protocols.mcp.traffic import (
     LOST,
     McpExchange,
@@ -355,6 +357,14 @@ MOST_LIST_PAGES: Final = 10
 """The most pages of a list of resources or prompts. What follows is not listed, but may be read."""
 
 
+def _keep_members(tool: Json) -> Json:
+    """Return the pinned members of a definition, and `execution` if the tool runs only as a task."""
+    kept = {name: tool[name] for name in MEMBERS if tool.get(name) is not None}
+    if read_record(ToolDefinition, tool).wants_task:
+        kept["execution"] = tool["execution"]
+    return kept
+
+
 async def list_tools(session: ClientSession) -> list[Json]:
     """Return the pinned members of every tool's definition, unchanged.
 
@@ -371,9 +381,7 @@ async def list_tools(session: ClientSession) -> list[Json]:
         whole = (
             tool.model_dump(by_alias=True, mode="json", exclude_unset=True) for tool in page.tools
         )
-        tools += [
-            {name: tool[name] for name in MEMBERS if tool.get(name) is not None} for tool in whole
-        ]
+        tools += [_keep_members(tool) for tool in whole]
         if len(tools) > MAX_TOOLS:
             raise _too_many_error(f"more than {MAX_TOOLS:,} tools")
         cursor = page.next_cursor

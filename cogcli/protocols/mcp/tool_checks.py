@@ -64,6 +64,14 @@ def require_patterns(tool: Json) -> None:
             )
 
 
+def require_no_task(tool: Json) -> None:
+    """Raise RejectedError for a tool that runs only as a task, because no task is started here."""
+    if read_record(ToolDefinition, tool).wants_task:
+        text = f"tool `{tool['name']}` runs only as a task (taskSupport: required), and no task is started here"
+        hint = "use another tool, or a server that answers the call itself"
+        raise RejectedError("call.rejected", text, hint=hint, left=False)
+
+
 def unusable_schema_notices(tool: Json) -> Iterator[str]:
     """Yield a notice per schema that cannot be applied. The call is made without that check."""
     for member, word in (("inputSchema", "input"), ("outputSchema", "output")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from cogcli.base.errors import RejectedError
+from cogcli.base.errors import RejectedError, ResponseMappingError
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -66,15 +66,22 @@ class ToolResult(InputDemand):
         blocks = (block for block in self.content if block.type == "text")
         return [block.text for block in blocks if block.text is not None]
 
+    @property
+    def has_text(self) -> bool:
+        """Whether a block is a text, or there is no block at all."""
+        return bool(self.texts) or not self.content
+
     def body(self, mode: str) -> object:
         """Return the body by `response_mode`. Content blocks are not changed: a link is data and is
         never fetched.
 
-        Raise RejectedError where the tool failed, or demands input that this client never gives.
+        Raise RejectedError where the tool failed, or demands input that this client never gives. Raise
+        ResponseMappingError `response.missing` for the text of a result without text.
         """
         self._require_success()
         text = "\n".join(self.texts)
         if mode == "text":
+            self._require_text()
             return {"text": text}
         content = [block.json for block in self.content]
         if mode == "raw":
@@ -82,7 +89,10 @@ class ToolResult(InputDemand):
         if self.structuredContent is not None:
             return self.structuredContent
         single = self._single_object()
-        return {"text": text, "content": content} if single is None else single
+        if single is not None:
+            return single
+        # An empty text would hide that the answer is a link or a picture.
+        return {"text": text, "content": content} if self.has_text else {"content": content}
 
     def _require_success(self) -> None:
         if self.is_unfinished:
@@ -92,6 +102,15 @@ class ToolResult(InputDemand):
         if self.isError:
             reason = "\n".join(self.texts).strip() or "it gives no reason"
             raise RejectedError("call.rejected", f"the tool failed: {reason}", left=True)
+
+    def _require_text(self) -> None:
+        if not self.has_text:
+            kinds = ", ".join(dict.fromkeys(block.type for block in self.content))
+            text = f"the result has no text; its blocks are {kinds}"
+            hint = (
+                "leave response_mode out, and read response.content, such as response.content.0.uri"
+            )
+            raise ResponseMappingError("response.missing", text, hint=hint, left=True)
 
     def _single_object(self) -> Json | None:
         """Return the JSON object that is the only block of the content, as text; None for any other

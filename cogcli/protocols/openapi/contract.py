@@ -19,7 +19,6 @@ from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.lookup import members
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     SERVICE,
@@ -33,7 +32,7 @@ from cogcli.protocols.contract_finding import (
 from cogcli.protocols.openapi.checks import CHANGING
 from cogcli.protocols.openapi.security import is_met, suggest_auth
 from cogcli.specs.request_locations import RequestLocation, place_of
-from cogcli.specs.template import TemplateFault, slots_of
+from cogcli.specs.template import gives_file
 from cogcli.specs.unchecked import value_at
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
@@ -285,7 +284,7 @@ def _file_findings(
     take it. What a file holds has no schema."""
     for key, place in places.items():
         takes_file = _takes_file(operation.body, place)
-        given = _given_files(binding.request[key], capability)
+        given = gives_file(binding.request[key], capability.inputs)
         if takes_file and not given:
             message = f"`{key}` of operation `{operation.title}` is a file, and no input of the type file is given"
             hint = f"write {key}: input.NAME, and declare it as {{type: file}} in the capability"
@@ -304,28 +303,6 @@ def _takes_file(body: Body | None, place: RequestLocation) -> bool:
     if place.kind == "whole":
         return body.kind == "bytes"
     return place.kind == "body" and body.kind == "multipart" and place.name in body.files
-
-
-def _given_files(value: object, capability: Capability) -> bool:
-    """Return whether a request value is a whole input that is a file or a list of files."""
-    try:
-        slots = slots_of(value) if isinstance(value, str) else []
-    except TemplateFault:
-        return False
-    if (
-        len(slots) != 1
-        or not slots[0].is_whole_value
-        or slots[0].of_service
-        or len(slots[0].path) > 1
-    ):
-        return False
-    field = capability.inputs.get(slots[0].path[0])
-    return field is not None and _holds_files(field)
-
-
-def _holds_files(field: FieldSpec) -> bool:
-    """Return whether a field is a file, or a list of files."""
-    return field.type == "file" or (field.items is not None and field.items.type == "file")
 
 
 def _refused_body_finding(message: str, keys: list[str]) -> ContractFinding:

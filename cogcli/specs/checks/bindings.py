@@ -22,7 +22,18 @@ from cogcli.specs.inner_shapes import follow, shape_of
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.service_variables import service_names
 from cogcli.specs.shipped_fit import explain_shipped_misfit, find_replaced_versions
-from cogcli.specs.template import FILE, TemplateFault, TemplateSlot, files_in, slots_of, texts
+from cogcli.specs.template import (
+    FILE,
+    TemplateFault,
+    TemplateSlot,
+    files_in,
+    gives_file,
+    slots_of,
+    texts,
+)
+
+_WHOLE: Final = 2
+"""The length of the path to a value of the request."""
 
 
 def check_bindings(context: CheckContext) -> None:
@@ -39,6 +50,7 @@ def check_bindings(context: CheckContext) -> None:
             _check_response(binding, capability, before, report)
             if not explain_shipped_misfit(context.catalog, binding):  # a misfit is never called
                 _check_files(binding, capability, report)
+                _check_sent_files(context, binding, capability, report)
                 _check_required_outputs(binding, capability, report)
                 _check_page(binding, capability, report)
         _check_service(context, binding, report)
@@ -201,6 +213,32 @@ def _check_files(binding: Binding, capability: Capability, report: ProblemReport
             hint = f"add mandatory_pre_gates: [{gate}] to its safety"
             report.error("request.template", path, message, hint=hint)
             return
+
+
+def _check_sent_files(
+    context: CheckContext, binding: Binding, capability: Capability, report: ProblemReport
+) -> None:
+    """Report files of inputs where a request would send their path and digest instead of their content.
+
+    What a document says of a whole request value is checked with the document. A Python function gets path and digest.
+    """
+    if binding.protocol == "pythoncall":
+        return
+    service = context.catalog.services.get(binding.service)
+    has_document = service is not None and "spec_ref" in service.settings
+    describes_files = binding.protocol == "openapi" and has_document
+    for path, text in texts(binding.request, ("request",)):
+        if not gives_file(text, capability.inputs) or (describes_files and len(path) == _WHOLE):
+            continue
+        where = f"`{_join_path(path)}` of service `{binding.service}` takes no file"
+        if binding.protocol != "openapi":
+            message, hint = where, f"send its content as text: {binding.protocol} has no files"
+        elif has_document:
+            message, hint = where, "only a part of a form or a whole body is a file"
+        else:
+            message = f"{where}, because no document describes the request"
+            hint = "describe the operation: spec_ref in the service, or cogcli new binding --from-openapi FILE"
+        report.error("wire.type", path, message, hint=hint)
 
 
 def _check_response(

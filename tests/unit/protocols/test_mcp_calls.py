@@ -78,6 +78,26 @@ def test_a_link_is_data_and_stays_as_it_came(call: Caller) -> None:
     assert content[1] == {"type": "resource_link", "name": "x", "uri": "http://127.0.0.1:9/never"}
 
 
+def test_a_result_of_links_alone_has_no_text(own: Caller) -> None:
+    tools = service("--named=links")
+    link = {"type": "resource_link", "name": "x", "uri": "http://127.0.0.1:9/never"}
+    assert own("links", service=tools).body == {"content": [link]}
+    error = own.refused("links", service=tools, response_mode="text")
+    assert (error.code, error.left) == ("response.missing", True)
+    assert error.message.endswith("the result has no text; its blocks are resource_link")
+
+
+def test_no_task_is_started_and_one_that_was_is_no_result(tmp_path: Path, own: Caller) -> None:
+    ledger = tmp_path / "ledger"
+    tools = service("--named=task,later", "--as-task=later", f"--ledger={ledger}")
+    error = own.refused("later", service=tools)
+    assert (error.code, error.left) == ("call.rejected", False)
+    assert "tool `later` runs only as a task" in error.message
+    assert not ledger.exists() or "call" not in ledger.read_text()
+    error = own.refused("task", service=tools)
+    assert (error.code, error.left) == ("call.server-error", True)
+
+
 def test_usage_is_taken_from_meta_and_only_whole_counts_of_it(call: Caller) -> None:
     assert call("usage", service=TOOLS).meta.usage == {"input_tokens": 7, "output_tokens": 2}
 
