@@ -118,6 +118,58 @@ def test_limits_that_count_are_no_gap() -> None:
     assert problems(limits({}, {"id": "count", "sum": "", "per": "user"})) == before
 
 
+def found_gaps(change: Change) -> list[tuple[str, str]]:
+    """The path and the message of each gap."""
+    raw = raw_pack()
+    change(raw)
+    report = ProblemReport("pack.yaml", None, subject="pack")
+    check_gaps(pack(**raw), report, KNOWN)
+    assert {problem.code for problem in report.problems} <= {"pack.gap"}
+    return [(problem.path, problem.message) for problem in report.problems]
+
+
+def test_a_gap_is_reported_where_it_is_and_nothing_else_is() -> None:
+    assert found_gaps(lambda raw: None) == []
+    refund = "/policy_layer/permissions/0/allow/2"
+    (found,) = found_gaps(lambda raw: raw["policy_layer"].update(rules=[]))
+    assert found == (
+        refund,
+        "pack: `payments.refund` has an effect, and no rule or limit is about it",
+    )
+    counted = limits({})
+    (found,) = [
+        *found_gaps(lambda raw: (raw["policy_layer"].update(rules=[]), counted(raw))),
+        ("", ""),
+    ]
+    assert found == ("", "")
+
+
+def test_facts_that_rules_may_read_are_no_gap() -> None:
+    for path in ("order.id", "order.age_days", "order.total.cents", "user.role", "args.amount"):
+        assert found_gaps(rule(**{"if": {"==": [{"var": path}, 5]}})) == [], path
+
+
+def test_only_intents_that_list_a_template_must_list_its_capabilities() -> None:
+    def unrelated(raw: dict[str, Any]) -> None:
+        listed = raw["decision_layer"]["intents"]
+        listed.append({"id": "other", "capabilities": ["orders.lookup"]})
+
+    assert found_gaps(unrelated) == []
+
+
+@pytest.mark.parametrize(
+    ("per", "is_known"), [("user", True), ("tenant", True), ("order", True), ("nobody", False)]
+)
+def test_a_counter_is_of_a_user_a_tenant_or_a_slot(per: str, is_known: bool) -> None:
+    raw = raw_pack()
+    limits({"per": per})(raw)
+    report = ProblemReport("pack.yaml", None, subject="pack")
+    check_references(pack(**raw), report, KNOWN)
+    assert [problem.path for problem in report.problems] == (
+        [] if is_known else ["/policy_layer/limits/0/per"]
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
