@@ -130,7 +130,12 @@ def test_a_remembered_list_has_the_reference_that_a_new_one_has(
         items = [*items[: len(items) - dropped], *added * times]
         if is_copied:
             items = json.loads(json.dumps(items))
-        payload = {"output": {"rows": items, "again": [items]}, "step_records": items}
+        payload = {
+            "output": {"rows": items, "again": [items]},
+            "writes": [{"target": "vars.rows", "value": items}, {"value": "x" * 3000}],
+            "attempts": [{"status": "success", "request": {"body": items}, "reply": "y" * 3000}],
+            "step_records": items,
+        }
         fresh = ValueShortener(Kept().put).shorten(payload)
         known = shortener.shorten(shortener.recall(payload))
         assert orjson.dumps(known) == orjson.dumps(fresh)

@@ -198,3 +198,8 @@ def test_the_check_names_each_text() -> None:
         ("request.template", "/policy_layer/rules/0/say"),
         ("pack.reference", "/policy_layer/limits/1/say"),
     ]
+    assert [each.hint for each in report.problems[:2]] == [
+        "did you mean `order.id`?",
+        "it has order.id",
+    ]
+    assert "limit.max" in report.problems[-1].hint
