@@ -56,6 +56,8 @@ class ProtocolRow(NamedTuple):
     """Returns the keys of a binding's request that become parts of the URL path."""
     in_process: bool = False
     """Whether its services are functions on this machine, so that no data leaves it."""
+    sends_files: bool = False
+    """Whether its requests can contain the content of files, as the document of the service describes."""
     json_rpc: bool = False
     """Whether its requests are JSON-RPC calls, which name their own method."""
     called_method: str = ""
@@ -126,6 +128,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         described_by=_source_of_document,
         address_keys=("base_url",),
         path_keys=_lazy_path_keys("openapi.path_keys:path_keys"),
+        sends_files=True,
         library="httpx",
     ),
     "openrpc": ProtocolRow(

@@ -222,21 +222,21 @@ def _check_sent_files(
 
     What a document says of a whole request value is checked with the document. A Python function gets path and digest.
     """
-    if binding.protocol == "pythoncall":
+    protocol = context.protocols.get(binding.protocol)
+    if protocol is None or protocol.in_process:
         return
     service = context.catalog.services.get(binding.service)
     has_document = service is not None and "spec_ref" in service.settings
-    describes_files = binding.protocol == "openapi" and has_document
+    is_described = protocol.sends_files and has_document
     for path, text in texts(binding.request, ("request",)):
-        if not gives_file(text, capability.inputs) or (describes_files and len(path) == _WHOLE):
+        if not gives_file(text, capability.inputs) or (is_described and len(path) == _WHOLE):
             continue
-        where = f"`{_join_path(path)}` of service `{binding.service}` takes no file"
-        if binding.protocol != "openapi":
-            message, hint = where, f"send its content as text: {binding.protocol} has no files"
-        elif has_document:
-            message, hint = where, "only a part of a form or a whole body is a file"
-        else:
-            message = f"{where}, because no document describes the request"
+        message = f"`{_join_path(path)}` of service `{binding.service}` takes no file"
+        hint = "only a part of a form or a whole body is a file"
+        if not protocol.sends_files:
+            hint = f"send its content as text: {binding.protocol} has no files"
+        elif not has_document:
+            message += ", because no document describes the request"
             hint = "describe the operation: spec_ref in the service, or cogcli new binding --from-openapi FILE"
         report.error("wire.type", path, message, hint=hint)
 

@@ -196,3 +196,13 @@ class CheckedProtocol(Protocol):
     def path_keys(self, service: Service, binding: Binding) -> Collection[str]:
         """Return the keys of a binding's request that become parts of the URL path."""
         ...
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the protocol's services are functions on this machine."""
+        ...
+
+    @property
+    def sends_files(self) -> bool:
+        """Whether requests can contain the content of files."""
+        ...
