@@ -61,6 +61,31 @@ def test_what_is_promoted_by_itself(
     assert _made(consent=consent, **members).promotion_obstacles(LAYER, verdict) == lacks
 
 
+EARLIER, LATER = "2026-11-01T09:29:00.000000Z", "2026-11-01T09:31:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("members", "others", "at", "verdict"),
+    [
+        ({}, (), "", "none"),
+        ({}, (EARLIER,), "", "supersedes"),
+        ({}, (AT,), "", "supersedes"),
+        ({}, (EARLIER, LATER), "", "conflicts"),
+        ({}, (LATER,), LATER, "supersedes"),
+        ({}, (AT,), EARLIER, "conflicts"),
+        ({"class": "correction"}, (LATER,), "", "supersedes"),
+        ({"class": "decision_outcome"}, (EARLIER,), "", "conflicts"),
+        ({"class": "decision_outcome", "tier": "working"}, (EARLIER,), "", "supersedes"),
+        ({"class": "decision_outcome", "tier": "working"}, (LATER,), "", "conflicts"),
+    ],
+)
+def test_a_newer_preference_and_a_correction_take_the_place_of_what_is_known(
+    members: dict[str, Any], others: tuple[str, ...], at: str, verdict: str
+) -> None:
+    known = [_made("phone")._replace(at=each) for each in others]
+    assert _made(**members).verdict_on(known, at) == verdict
+
+
 def test_a_repeat_adds_evidence_and_confidence_and_takes_the_stricter_class() -> None:
     first = _made(data_class="pii", evidence_refs=["a", "b"])
     later = _made(consent=(), evidence_refs=["b", "c"])._replace(run_id="run_2", at="later")
