@@ -127,9 +127,12 @@ def _write_part(context: CommandContext, row: EpisodeRow, flags: StateFlags) -> 
     directory = row.directory
     segments = None if flags.path is None else _parse_path(flags.path)
     text = _text_of(context, row, flags)
-    is_streamed = segments is None and context.json and _may_stream(text)
-    leaves_out = is_streamed or (segments is not None and segments[:2] not in _TO_ACTIONS)
-    document = _read_part(text, directory, leaves_out=leaves_out)
+    is_streamed = _has_parts_of_actions(context, segments) and _may_stream(text)
+    if is_streamed and segments is not None:
+        document = _read_action(text, directory, segments[2])
+    else:
+        leaves_out = is_streamed or (segments is not None and segments[:2] not in _TO_ACTIONS)
+        document = _read_part(text, directory, leaves_out=leaves_out)
     if not flags.project:
         state_document.warn_of_renamed_folder(document, directory, context.warn)
     if segments is not None:
@@ -152,8 +155,15 @@ def _text_of(
     return state_document.project_state(directory, context.warn)
 
 
+def _has_parts_of_actions(context: CommandContext, segments: list[str] | None) -> bool:
+    """Return whether the answer needs one action at a time: all in an envelope, or a part of one."""
+    if segments is None:
+        return context.json
+    return len(segments) > 2 and segments[:2] == _ACTIONS
+
+
 def _may_stream(text: DocumentText | StoredState) -> bool:
-    """Return whether the actions are so many that they are written one at a time, and can be."""
+    """Return whether the actions are so many that they are read one at a time, and can be."""
     return text.size > _PARSED and has_our_actions(text.chunks())
 
 
@@ -169,7 +179,22 @@ def _read_part(text: DocumentText | StoredState, directory: Path, *, leaves_out:
     return state_document.parse_state(text.to_bytes(), directory)
 
 
-_TO_ACTIONS: Final[tuple[list[str], ...]] = ([], ["outcomes"], ["outcomes", "actions"])
+def _read_action(text: DocumentText | StoredState, directory: Path, segment: str) -> Json:
+    """Return the document with one of its actions, and None instead of each other one."""
+    document = _read_part(text, directory, leaves_out=True)
+    is_number = segment.isascii() and segment.isdigit() and len(segment) < _LONGEST_NUMBER
+    wanted = int(segment) if is_number else -1
+    document["outcomes"]["actions"] = [
+        action if number == wanted else None
+        for number, action in enumerate(iterate_actions(text.chunks()))
+    ]
+    return document
+
+
+_LONGEST_NUMBER: Final = 10
+"""More digits than the number of an action has."""
+_ACTIONS: Final = ["outcomes", "actions"]
+_TO_ACTIONS: Final[tuple[list[str], ...]] = ([], ["outcomes"], _ACTIONS)
 """The beginnings of paths whose value contains actions."""
 
 

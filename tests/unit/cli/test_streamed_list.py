@@ -27,7 +27,18 @@ def test_the_parts_are_the_envelope(count: int) -> None:
     assert parts == envelope("state show", 0, own=own, **given)
 
 
-@pytest.mark.parametrize("flags", [(), ("--project",)], ids=["file", "projected"])
+FLAGS = {
+    "file": ("--json",),
+    "projected": ("--json", "--project"),
+    "an action": ("--path", "outcomes.actions[0]"),
+    "a member": ("--path", "outcomes.actions[00].tool", "--json"),
+    "no such action": ("--path", "outcomes.actions[9999].tool", "--json"),
+    "no number": ("--path", "outcomes.actions.tool"),
+    "all actions": ("--path", "outcomes.actions"),
+}
+
+
+@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
 @pytest.mark.parametrize("episode", EPISODES, ids=lambda episode: episode.name)
 def test_a_streamed_document_is_that_of_a_parsed_one(
     episode: Path,
@@ -35,7 +46,7 @@ def test_a_streamed_document_is_that_of_a_parsed_one(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command = ["state", "show", str(episode), "--json", *flags]
+    command = ["state", "show", str(episode), *flags]
     code = main.run(command)
     whole = capsys.readouterr()
     monkeypatch.setattr(state, "_PARSED", 0)
