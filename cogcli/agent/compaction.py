@@ -48,10 +48,7 @@ def compact_messages(
     sizes = [tokenizer.count(render(each.role, each.content)) for each in found]
     if len(messages) <= MAX_ITEMS["messages"] and sum(sizes) <= room:
         return Compaction(None, (), tuple(messages))
-    left, start = room - room // _SHARE, len(messages)
-    while start and len(messages) - start < MAX_ITEMS["messages"] and sizes[start - 1] <= left:
-        start -= 1
-        left -= sizes[start]
+    start = _find_first_kept(sizes, room - room // _SHARE)
     oldest = found[:start]
     text = summary or " ".join(
         first_sentence(each.content) for each in oldest if each.role == "user"
@@ -59,6 +56,15 @@ def compact_messages(
     block = _block(oldest, text, room // _SHARE, tokenizer)
     kept = tuple(messages[start:])
     return Compaction(block, tuple(messages[:start]), kept, sum(sizes[:start]))
+
+
+def _find_first_kept(sizes: Sequence[int], room: int) -> int:
+    """Return the index of the first of the newest messages that fit into these tokens."""
+    start = len(sizes)
+    while start and len(sizes) - start < MAX_ITEMS["messages"] and sizes[start - 1] <= room:
+        start -= 1
+        room -= sizes[start]
+    return start
 
 
 def _block(

@@ -205,14 +205,11 @@ def prepare_rerun(
     if start is not None and is_agent_run(start):
         raise agent_rerun_error(directory.name, start)
     is_own = _is_own(settings, directory, log)
-    typed: Sequence[str] = ()
+    typed = start.typed if start is not None and is_own else []
     if start is not None and is_own:
-        typed = start.typed
         request = request._replace(earlier_files=tuple(files_in_payload(start.files)))
     elif start is not None:
-        if "trust_level" not in asked.overrides:
-            _require_own_level(settings, directory, log)
-        request = _replace_choices(settings, request, asked.overrides, warn)
+        request = _request_as_this_user(settings, directory, log, request, asked, warn)
     try:
         registry = _registry_of(settings, is_own=is_own)
         catalog = registry.reach(request.skill_id, packs=request.pack_refs)
@@ -232,6 +229,20 @@ def prepare_rerun(
         approvals = _find_own_approvals(settings, directory, log, prepared)
         reuse = reuse._replace(approvals=approvals)
     return prepared, reuse
+
+
+def _request_as_this_user(
+    settings: Settings,
+    directory: Path,
+    log: LogIndex,
+    request: RunRequest,
+    asked: RerunRequest,
+    warn: Warn,
+) -> RunRequest:
+    """Return the request of an episode that is not known to be the user's own, with the user's own choices."""
+    if "trust_level" not in asked.overrides:
+        _require_own_level(settings, directory, log)
+    return _replace_choices(settings, request, asked.overrides, warn)
 
 
 def _select_reuse(

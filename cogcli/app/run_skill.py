@@ -105,17 +105,18 @@ def _check_pack_options(options: RunOptions) -> None:
         lacking = "--intent" if options.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
         raise UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint)
-    hint = "add --pack and --intent"
-    if options.user and not options.pack:
-        raise UsageError("usage.flag", "`--user` is for the rules of a pack", hint=hint)
+    given_alone = {
+        "`--user` is for the rules of a pack": options.user,
+        "`--with-pack` adds to the pack of `--pack`": options.with_packs,
+        "`--shadow` is for the rules of a pack": options.shadow,
+    }
+    for message, value in given_alone.items():
+        if value and not options.pack:
+            raise UsageError("usage.flag", message, hint="add --pack and --intent")
     user = OPTIONS["user"].type
     if options.user and not user.accepts(options.user):
         text = f"the user of a run: found `{options.user[:60]}`"
         raise UsageError("usage.value", text, expected=user.expected)
-    if options.with_packs and not options.pack:
-        raise UsageError("usage.flag", "`--with-pack` adds to the pack of `--pack`", hint=hint)
-    if options.shadow and not options.pack:
-        raise UsageError("usage.flag", "`--shadow` is for the rules of a pack", hint=hint)
 
 
 def environment_of(settings: Settings) -> RunEnvironment:

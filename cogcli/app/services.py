@@ -102,11 +102,7 @@ def refresh_service(
         return _refresh_document(settings, service, described(), accept=accept)
     _require_declared_server(service)
     before = read_locked(service.root, service.id)
-    invoker = Mcp(build_call_context(settings))
-    try:
-        now = invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
-    finally:
-        invoker.close(5.0)
+    now = _list_tools(settings, service)
     _require_offered(marks, now)
     found = _compare_offers(
         {tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now}
@@ -122,6 +118,15 @@ def refresh_service(
         Pins(state_home(settings.environ)).replace(identity(service), now)
     names = tuple(tool["name"] for tool in now)
     return RefreshResult(service.id, "tool", before is not None, names, found, accept, lock)
+
+
+def _list_tools(settings: Settings, service: Service) -> list[Json]:
+    """Return the tools that the server of a service offers now."""
+    invoker = Mcp(build_call_context(settings))
+    try:
+        return invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
+    finally:
+        invoker.close(5.0)
 
 
 def _mark(tool: Json, marks: Mapping[str, bool]) -> Json:

@@ -185,12 +185,8 @@ class _WaitingRun(NamedTuple):
         known = {step.id: step.json for step in before.steps}
         decided = _find_decided_steps(found)
         used = self._find_used_specs(plan)
-        is_whole = (
-            not touched <= set().union(*used.values())
-            or not known.keys() <= used.keys()
-            or _other_members(before) != _other_members(plan.skill)
-        )
-        if is_whole:
+        is_each_used = touched <= set().union(*used.values()) and known.keys() <= used.keys()
+        if not is_each_used or _other_members(before) != _other_members(plan.skill):
             return None
         affected = decided | {id for id, specs in used.items() if specs & touched}
         steps = (planned.step for planned in plan.steps)

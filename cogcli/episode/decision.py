@@ -176,14 +176,14 @@ class DecisionFold:
                 self._scored.append(_members(payload, "turn", "verdict", "reason", "goal_met"))
                 self._replans += payload.verdict == _COUNTED_REPLAN
                 self._gates = payload.evidence_gates
-            case RunPaused():
-                self._paused = (payload.reason or "").partition(":")[0]
             case _:
                 self._take_measure(payload)
 
     def _take_measure(self, payload: Payload) -> None:
-        """Keep what a turn used and learned."""
+        """Keep what a turn used and learned, and why the run waits."""
         match payload:
+            case RunPaused():
+                self._paused = (payload.reason or "").partition(":")[0]
             case PressureCaptured():
                 self._pressures.append(payload.json)
             case ReflectionRecorded():

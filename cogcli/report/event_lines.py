@@ -67,13 +67,15 @@ def _find_pairs(event: Event, payload: Json, row: EventType, uses: str | None) -
             "ms": ms,
             "message": payload.get("message"),
         }
-    error = payload.get("error")
+    return pairs | _error_pairs(payload.get("error"))
+
+
+def _error_pairs(error: object) -> Json:
+    """Return the pairs of an error: its code and message, or a text alone."""
     if type(error) is dict:
-        pairs["error"] = error.get("code")
-        error = error.get("message")
-    if error is not None:
-        pairs["message"] = error
-    return pairs
+        code, message = error.get("code"), error.get("message")
+        return {"error": code} if message is None else {"error": code, "message": message}
+    return {} if error is None else {"message": error}
 
 
 def _find_value(word: str, event: Event, payload: Json, uses: str | None, ms: object) -> object:

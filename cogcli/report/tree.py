@@ -72,10 +72,13 @@ def header(
     rest = [shadow, duration(fold.ms), episode, when, f"trace {trace}" if trace else ""]
     word = status.partition(",")[0]
     sign = f"{glyphs.outcome(word)} {status}"
-    texts = [visible(text) for text in (skill, sign, *rest) if text]
-    line: StyledLine = [(texts[0], "bold"), (dot, "dim"), (texts[1], outcome_style(word))]
-    for text in texts[2:]:
-        line += [(dot, "dim"), (text, "")]
+    line: StyledLine = [
+        (visible(skill), "bold"),
+        (dot, "dim"),
+        (visible(sign), outcome_style(word)),
+    ]
+    for text in filter(None, rest):
+        line += [(dot, "dim"), (visible(text), "")]
     return fit_line(line, width)
 
 

@@ -40,12 +40,7 @@ def require_approver(
         return
     name, role = parse_approver(request, by)
     gate, roles = request.gate, request.approver_roles or []
-    if not is_plain_name(name):
-        raise UsageError(
-            "usage.value",
-            "`--by`: a name has no space around it and no invisible characters",
-            hint="--by NAME:ROLE",
-        )
+    _require_plain_name(name)
     if roles and role not in roles:
         raise _missing_role_error(gate or "", roles, role)
     names_agent = agent_id and comparable_name(name) == comparable_name(agent_id)
@@ -55,6 +50,17 @@ def require_approver(
             f"`{name}` asked for this: {gate} needs another person",
             hint="let another person answer",
         )
+
+
+def _require_plain_name(name: str) -> None:
+    """Raise UsageError for a name with invisible characters, or with space around it."""
+    if is_plain_name(name):
+        return
+    raise UsageError(
+        "usage.value",
+        "`--by`: a name has no space around it and no invisible characters",
+        hint="--by NAME:ROLE",
+    )
 
 
 def _missing_role_error(gate: str, roles: Sequence[str], role: str | None) -> PolicyApprovalError:

@@ -181,15 +181,21 @@ class LogIndex:
                 return self._index_repeat(event, payload, key)
             case StepAnswered():
                 self.answers[key] = payload
-            case PolicyDecided() if payload.rule == IN_DOUBT:
-                self.decisions[key] = event
-                return False
-            case PolicyDecided() if event.caused_by:
-                self.redeemed[event.caused_by] = event.seq or 0
+            case PolicyDecided():
+                return self._index_decision(event, payload, key)
             case ApprovalRequested():
                 self._index_request(event, payload, key)
             case ApprovalGranted() | ApprovalRejected():
                 self.note_answer(event)
+        return True
+
+    def _index_decision(self, event: Event, decided: PolicyDecided, key: ScopeKey) -> bool:
+        """Index a decision. Return False for one of a person about a call in doubt, which no replay drafts again."""
+        if decided.rule == IN_DOUBT:
+            self.decisions[key] = event
+            return False
+        if event.caused_by:
+            self.redeemed[event.caused_by] = event.seq or 0
         return True
 
     def _index_request(self, event: Event, request: ApprovalRequested, key: ScopeKey) -> None:

@@ -164,12 +164,20 @@ def finish_run(
     )
     if outcome.status == "ok":
         return result
+    log = LogIndex(event for _, event in journal.events())
+    return _with_reasons(result, finished, log, catalog)
+
+
+def _with_reasons(
+    result: RunResult, finished: FinishedRun, log: LogIndex, catalog: Catalog | None
+) -> RunResult:
+    """Return the result of a run that did not end well, with its error and with what continues it."""
     # A run that ends well imports none of these.
     from cogcli.run.error_payload import error_payload
     from cogcli.run.failed_call import describe_failed_call
     from cogcli.run.rerun_point import rerun_point
 
-    log = LogIndex(event for _, event in journal.events())
+    outcome = finished.outcome
     if outcome.error:
         error = error_payload(outcome.error, catalog)
         found = describe_failed_call(log.closings.values(), outcome.error, catalog)

@@ -61,10 +61,12 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
         guided=pack is None and opened is None,
         has_store=not is_untrusted(settings, "pack", reference),
     )
-    names = [f"{pack.pack_id}@{pack.version}" if pack else "skills without effects", party.user]
-    names.append(f"{opened.info.adapter} {opened.info.name}" if opened else "no model")
-    if not party.guided:
-        names.append(f"session {session}")
+    names = [
+        f"{pack.pack_id}@{pack.version}" if pack else "skills without effects",
+        party.user,
+        f"{opened.info.adapter} {opened.info.name}" if opened else "no model",
+        *([] if party.guided else [f"session {session}"]),
+    ]
     code = Chat(context, ask, mode, party, " · ".join(names)).run()
     if party.has_store:
         context.afterwards.append(partial(work_after_answer, settings, model))

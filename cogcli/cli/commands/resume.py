@@ -126,21 +126,7 @@ def resume(
         raise wrong_flag("`--shard` is for a batch", "cogcli resume ba_... --shard 1/4")
     directory = episodes.find(context.settings, episode)
     context.warn_of_shared_runs()
-    by = flags.by or context.user
-    request = ResumeRequest(
-        approve=tuple(flags.approve),
-        reject=tuple(flags.reject),
-        by=by,
-        signatures=_sign(context, directory, flags, by),
-        reason=flags.reason or "",
-        in_doubt=_doubt_answers(context, flags.in_doubt, flags.output),
-        allow_changed_specs=flags.allow_changed_specs,
-        abort=_wants_abort(flags),
-        head=parse_hash(flags.head, "--head") if flags.head else "",
-        durability=str(context.settings.value("durability")),
-        timeout=flags.timeout,
-        allow_hosts=parse_hosts(flags.allow_host),
-    )
+    request = _parse_request(context, directory, flags)
     with suppress(CogcliError):  # of a damaged log: `resume` refuses it
         if not flags.abort and (warning := find_warning(context.settings, directory)) is not None:
             context.warn(warning)
@@ -159,6 +145,25 @@ def resume(
         result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
+
+
+def _parse_request(context: CommandContext, directory: Path, flags: ResumeFlags) -> ResumeRequest:
+    """Return the request of the flags. Raise UsageError."""
+    by = flags.by or context.user
+    return ResumeRequest(
+        approve=tuple(flags.approve),
+        reject=tuple(flags.reject),
+        by=by,
+        signatures=_sign(context, directory, flags, by),
+        reason=flags.reason or "",
+        in_doubt=_doubt_answers(context, flags.in_doubt, flags.output),
+        allow_changed_specs=flags.allow_changed_specs,
+        abort=_wants_abort(flags),
+        head=parse_hash(flags.head, "--head") if flags.head else "",
+        durability=str(context.settings.value("durability")),
+        timeout=flags.timeout,
+        allow_hosts=parse_hosts(flags.allow_host),
+    )
 
 
 def _decide_live(context: CommandContext, directory: Path, request: ResumeRequest) -> int:
