@@ -137,8 +137,12 @@ def page(measured: dict[str, Any], reasons: Mapping[str, str]) -> str:
 
 
 def _summarize_bench(bench: dict[str, Any]) -> str:
-    """Return how long a bench took, and how busy the machine was at its end."""
-    return f"Took {bench['minutes']:g} minutes; load of the last 5 minutes at its end: {bench['load']:g}."
+    """Return how long a bench took, and how busy the machine was at its end.
+
+    A bench that was measured again later names its own commit.
+    """
+    again = f"Measured again at commit {bench['commit']}. " if "commit" in bench else ""
+    return f"{again}Took {bench['minutes']:g} minutes; load of the last 5 minutes at its end: {bench['load']:g}."
 
 
 def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
