@@ -294,48 +294,102 @@ def _try_chain(
 
     If all fail, raise the error of the last attempt. Its message includes the first error.
     """
-    before = number = record.attempts_made
-    first: RuntimeErrorBase | None = None
+    attempts = _ChainAttempts(record, capability, values, first_failure)
     for position, member in enumerate(chain.members):
         _note_skipped_bindings(record, chain, position)
         record.member = member
-        wait = 0.0
+        answer = yield from attempts.try_member(member)
+        if answer is not None:
+            return answer
+        if not attempts.may_fall_back(member):
+            break
+    else:
+        _note_skipped_bindings(record, chain, len(chain.members))
+    raise chain_error(capability, attempts.first, attempts.failure, attempts.number)
+
+
+class _ChainAttempts:
+    """The attempts of one call at the bindings of its chain."""
+
+    __slots__ = (
+        "_before",
+        "_capability",
+        "_made_already",
+        "_may_call_again",
+        "_record",
+        "_values",
+        "failure",
+        "first",
+        "number",
+    )
+
+    def __init__(
+        self,
+        record: StepRecord,
+        capability: Capability,
+        values: dict[str, Any],
+        made_already: RuntimeErrorBase | None,
+    ) -> None:
+        self._record = record
+        self._capability = capability
+        self._values = values
+        self._made_already = made_already
+        """The failure of the first attempt, if it was made before."""
+        self._before = self.number = record.attempts_made
+        self.first: RuntimeErrorBase | None = None
+        """The error of the first attempt."""
+        self.failure: RuntimeErrorBase
+        """The error of the last attempt."""
+        self._may_call_again = True
+
+    def try_member(self, member: Member) -> Effects:
+        """Try one binding as often as its `retry_count` permits. Return its Answer, or None if it gives none."""
+        record, wait = self._record, 0.0
         for repeat in range(member.retry_count + 1):
-            number += 1
-            if number > before + 1:
+            self.number += 1
+            if self.number > self._before + 1:
                 spend_call(record)
-                reserve_repeat(record, capability, values, number)
+                reserve_repeat(record, self._capability, self._values, self.number)
                 yield from _acquire_slot(record.run)
-                _record_repeat(record, member, number, "repeat" if repeat else "fallback", wait)
+                reason = "repeat" if repeat else "fallback"
+                _record_repeat(record, member, self.number, reason, wait)
             try:
-                if first_failure is not None and number == 1:
-                    raise first_failure
-                answer = yield from _try_once(record, capability, member, number, values)
+                if self._made_already is not None and self.number == 1:
+                    raise self._made_already
+                answer = yield from _try_once(
+                    record, self._capability, member, self.number, self._values
+                )
                 answer = mask_answer(answer, record.masks)
             except RuntimeErrorBase as error:
-                withhold_reply(error, record.masks)
-                note_failure(record, member, error)
-                _settle_limits(record, left=error.left is not False)
-                first = first or error
-                failure = error
+                self._note_failure(member, error)
             else:
                 record.attempts.append(attempt_from_answer(member, answer))
                 _settle_limits(record, left=True)
                 return answer
-            # A call that must not be repeated is final as soon as it may have left.
-            may_call_again = capability.effect in HARMLESS or failure.left is False
-            may_call_again = may_call_again and may_repeat(record)
-            if repeat < member.retry_count and _is_repeated(member, failure) and may_call_again:
-                wait = _backoff_seconds(member, repeat, failure)
-                yield from record.wait(wait)
-                continue
-            break
-        answered = isinstance(failure, ResponseMappingError) and member.fallback_on == "unanswered"
-        if answered or not (failure.falls_back and may_call_again):
-            break
-    else:
-        _note_skipped_bindings(record, chain, len(chain.members))
-    raise chain_error(capability, first, failure, number)
+            is_last = repeat == member.retry_count
+            if is_last or not self._may_call_again or not _is_repeated(member, self.failure):
+                return None
+            wait = _backoff_seconds(member, repeat, self.failure)
+            yield from record.wait(wait)
+        return None
+
+    def _note_failure(self, member: Member, error: RuntimeErrorBase) -> None:
+        """Record a failed attempt. A call that must not be repeated is final as soon as it may have left."""
+        record = self._record
+        withhold_reply(error, record.masks)
+        note_failure(record, member, error)
+        _settle_limits(record, left=error.left is not False)
+        self.first = self.first or error
+        self.failure = error
+        is_repeatable = self._capability.effect in HARMLESS or error.left is False
+        self._may_call_again = is_repeatable and may_repeat(record)
+
+    def may_fall_back(self, member: Member) -> bool:
+        """Return whether the next binding may be tried after the last failure."""
+        is_answered = isinstance(self.failure, ResponseMappingError)
+        if is_answered and member.fallback_on == "unanswered":
+            return False
+        return self.failure.falls_back and self._may_call_again
 
 
 def _is_repeated(member: Member, failure: RuntimeErrorBase) -> bool:

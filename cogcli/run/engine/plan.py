@@ -169,19 +169,7 @@ def _build_planned_step(
 ) -> PlannedStep:
     config = step.config
     loop = step.loop_names
-
-    def build_target(uses: str) -> StepTarget:
-        skill_id = uses.removeprefix("skill:") if uses.startswith("skill:") else ""
-        contract: Capability | Skill = skills[skill_id] if skill_id else capabilities[uses]
-        capability = contract if isinstance(contract, Capability) else None
-        return StepTarget(uses, capability, skill_id, contract.inputs, contract.outputs)
-
-    named = (
-        config.router.cases if config.router else config.scatter.targets if config.scatter else {}
-    )
-    targets = {name: build_target(uses) for name, uses in named.items()}
-    only = config.router.default if config.router else None if config.scatter else step.uses
-    target = build_target(only) if only else None
+    target, targets = _find_targets(step, capabilities, skills)
     called = (*((target,) if target else ()), *targets.values())
     first = called[0].capability if called else None
     produces = _find_produced_fields(step, called, targets)
@@ -204,6 +192,28 @@ def _build_planned_step(
         plain_key=None if key is None or key.part or _are_unusual(rules) else key,
         part_key=key if key and key.part else None,
     )
+
+
+def _find_targets(
+    step: Step, capabilities: Mapping[str, Capability], skills: Mapping[str, Skill]
+) -> tuple[StepTarget | None, dict[str, StepTarget]]:
+    """Return the only or default target of a step, and the targets of its cases or branches by name."""
+    config = step.config
+
+    def build_target(uses: str) -> StepTarget:
+        skill_id = uses.removeprefix("skill:") if uses.startswith("skill:") else ""
+        contract: Capability | Skill = skills[skill_id] if skill_id else capabilities[uses]
+        capability = contract if isinstance(contract, Capability) else None
+        return StepTarget(uses, capability, skill_id, contract.inputs, contract.outputs)
+
+    if config.router:
+        named, only = config.router.cases, config.router.default
+    elif config.scatter:
+        named, only = config.scatter.targets, None
+    else:
+        named, only = {}, step.uses
+    targets = {name: build_target(uses) for name, uses in named.items()}
+    return (build_target(only) if only else None), targets
 
 
 def _find_plain_key(step: Step, target: StepTarget | None, kind: str) -> PlainKey | None:
