@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.base.errors import UnusableEnvironment, UsageError
+from cogcli.declarations.value_types import Json
 from cogcli.gateway.hosts import HOSTS, AgentHost
 from cogcli.protocols.mcp.pins import lock_path, read_locked, write_lock
 from cogcli.specs.lock import READ_ONLY
@@ -53,15 +54,18 @@ def set_marks(settings: Settings, host: AgentHost, marks: Mapping[str, bool]) ->
             raise UsageError("usage.value", text, hint="write a pack with rules for its command")
     root = settings.project
     before = {str(tool["name"]): tool for tool in read_locked(root, lock_entry(host)) or ()}
-    named = {**before, **{tool: {"name": tool, READ_ONLY: mark} for tool, mark in marks.items()}}
+    marked = {tool: {"name": tool, READ_ONLY: mark} for tool, mark in marks.items()}
+    _write_tools(settings, root, host, list({**before, **marked}.values()))
+    locked = read_locked(root, lock_entry(host)) or []
+    return [str(tool["name"]) for tool in locked if tool.get(READ_ONLY) is True]
+
+
+def _write_tools(settings: Settings, root: str, host: AgentHost, tools: list[Json]) -> None:
+    """Write the tools of a host to the lock. Raise UnusableEnvironment."""
     path = lock_path(root)
     try:
         with keep_trust(settings) as written:
-            data = write_lock(root, lock_entry(host), list(named.values()), bound=settings.bound)
-            written(path, data)
+            written(path, write_lock(root, lock_entry(host), tools, bound=settings.bound))
     except OSError as error:
-        raise UnusableEnvironment(
-            "env.disk", f"{path} cannot be written: {error.strerror}"
-        ) from error
-    locked = read_locked(root, lock_entry(host)) or []
-    return [str(tool["name"]) for tool in locked if tool.get(READ_ONLY) is True]
+        message = f"{path} cannot be written: {error.strerror}"
+        raise UnusableEnvironment("env.disk", message) from error

@@ -205,15 +205,19 @@ class HostSession:
 
     def _make_room(self) -> None:
         """Forget the oldest calls that have ended, and end the oldest attempts. The lock is held."""
+        self._forget_ended_calls()
+        open_attempts = [each for each in self._calls.values() if each.attempt and not each.ended]
+        for each in open_attempts[: max(0, len(open_attempts) - MOST_ATTEMPTS)]:
+            each.end(None)
+
+    def _forget_ended_calls(self) -> None:
+        """Forget the oldest calls that have ended, and the steps of forgotten calls. The lock is held."""
         ended = [key for key, each in self._calls.items() if each.ticket and each.ticket.is_over]
         for key in ended[: max(0, len(ended) - MOST_ENDED)]:
             del self._calls[key]
         if len(self._steps) > 2 * MOST_ENDED:
             known = {id(each) for each in self._calls.values()}
             self._steps = {step: each for step, each in self._steps.items() if id(each) in known}
-        open_ = [each for each in self._calls.values() if each.attempt and not each.ended]
-        for each in open_[: max(0, len(open_) - MOST_ATTEMPTS)]:
-            each.end(None)
 
     def _begin(self, found: _HostAttempt) -> None:
         """Pass a new call to the session, once."""

@@ -133,11 +133,16 @@ def _find_fault(entry: HostEntry) -> str:
         return "its `args` are not all text"
     if _has_variable(word for word in (entry.command, entry.url, *entry.args)):
         return "`${NAME}` is replaced in `env` and `headers` only"
-    for name, value in (*entry.env.items(), *entry.headers.items()):
-        if not isinstance(value, str):
-            return f"`{name[:40]}` is not text"
-        if names_secret(name) and value and not PLACEHOLDER.search(value):
-            return f"`{name[:40]}` holds a secret as text: write ${{NAME}} of a variable"
+    named = (*entry.env.items(), *entry.headers.items())
+    return next(filter(None, (_find_value_fault(name, value) for name, value in named)), "")
+
+
+def _find_value_fault(name: str, value: object) -> str:
+    """Return why a variable or a header of an entry cannot be used; empty if it can."""
+    if not isinstance(value, str):
+        return f"`{name[:40]}` is not text"
+    if names_secret(name) and value and not PLACEHOLDER.search(value):
+        return f"`{name[:40]}` holds a secret as text: write ${{NAME}} of a variable"
     return ""
 
 

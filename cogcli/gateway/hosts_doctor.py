@@ -142,26 +142,37 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
+_DENIES_AFTER_FAILURE: Final[Mapping[str, tuple[str, object, str]]] = {
+    "claude-code": ("onFailure", "block", "`block`"),
+    "cursor": ("failClosed", True, "true"),
+}
+"""By host: the member of a hook and its value with which a failed hook denies, and the value as shown."""
+
+
 def _check_config(host: AgentHost, document: Json | None) -> Iterator[DoctorLine]:
     """Check the file of the host: its events, its switch, and its time limits."""
     config = CONFIGS[host.name]
-    again = f"cogcli gateway config {host.name} --write"
     for event in config.events:
-        own = [
-            entry
-            for _, entry in objects_at(document, "hooks", event)
-            if any(is_own_command(host, each) for each in commands_in(entry))
-        ]
-        if not own:
-            yield DoctorLine("fault", f"{config.file} has no hook for {event}", again)
-            continue
-        faults = [fault for fault in (_find_fault(host, event, entry) for entry in own) if fault]
-        if faults:
-            yield DoctorLine("fault", f"{config.file}: {event}: {faults[0]}", again)
-        else:
-            yield DoctorLine("ok", f"{config.file} has a hook for {event}")
+        yield _check_event(host, event, document)
     if document is not None and value_at(document, "disableAllHooks") is True:
         yield DoctorLine("fault", f"{config.file} turns all hooks off: `disableAllHooks`")
+
+
+def _check_event(host: AgentHost, event: str, document: Json | None) -> DoctorLine:
+    """Check the hooks of one event in the file of the host."""
+    file = CONFIGS[host.name].file
+    again = f"cogcli gateway config {host.name} --write"
+    own = [
+        entry
+        for _, entry in objects_at(document, "hooks", event)
+        if any(is_own_command(host, each) for each in commands_in(entry))
+    ]
+    if not own:
+        return DoctorLine("fault", f"{file} has no hook for {event}", again)
+    faults = filter(None, (_find_fault(host, event, entry) for entry in own))
+    if fault := next(faults, ""):
+        return DoctorLine("fault", f"{file}: {event}: {fault}", again)
+    return DoctorLine("ok", f"{file} has a hook for {event}")
 
 
 def _find_fault(host: AgentHost, event: str, entry: Json) -> str:
@@ -177,10 +188,9 @@ def _find_fault(host: AgentHost, event: str, entry: Json) -> str:
         return ""
     if "||" not in commands_in(hook)[0]:
         return "its command does not deny if cogcli does not start"
-    if host.name == "claude-code" and hook.get("onFailure") != "block":
-        return "it lets calls run after a failure: `onFailure` is not `block`"
-    if host.name == "cursor" and hook.get("failClosed") is not True:
-        return "it lets calls run after a failure: `failClosed` is not true"
+    member, value, shown = _DENIES_AFTER_FAILURE.get(host.name, ("", None, ""))
+    if hook.get(member) != value:
+        return f"it lets calls run after a failure: `{member}` is not {shown}"
     return _find_time_fault(host, hook)
 
 

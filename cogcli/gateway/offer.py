@@ -209,15 +209,18 @@ def _select_accepted(
     known = {tool["name"]: tool for tool in locked or ()}
     times = Counter(tool["name"] for tool in tools)
     pins = Pins(state_home(settings.environ))
+
+    def find_reason(tool: Json) -> str:
+        if times[tool["name"]] > 1:
+            return "its server lists it more than once"
+        if locked is None:
+            return _compare_with_pin(pins, service, tool)
+        return _compare_with_lock(known, tool)
+
     accepted = []
     for tool in tools:
         name = tool["name"]
-        reason = "its server lists it more than once" if times[name] > 1 else ""
-        if not reason and locked is not None:
-            reason = _compare_with_lock(known, tool)
-        if not reason and locked is None:
-            reason = _compare_with_pin(pins, service, tool)
-        if reason:
+        if reason := find_reason(tool):
             withheld.append(Withheld(service.id, name, reason))
         else:
             accepted.append(tool)

@@ -254,18 +254,20 @@ class _BatchCheck:
             return
         try:
             verified = verify_episode(directory, self._trusted)
-            errors = [each for each in verified.findings if each.severity == "error"]
-            for each in errors[:1]:
-                yield each._replace(file=f"{directory.name}/{each.file}")
-            if errors or not entry.is_final or entry.error is not None:
-                return
-            now = result_from_episode(directory, entry.line, entry.attempt, entry.input_hash)
+            for each in verified.findings:
+                if each.severity == "error":
+                    yield each._replace(file=f"{directory.name}/{each.file}")
+                    return
+            if entry.is_final and entry.error is None and not self._agrees(entry, directory):
+                text = f"the entry of line {entry.line} differs from `{directory.name}`"
+                yield error_finding("batch.damaged", shard.ledger, number, text)
         except CogcliError as error:
             yield error_finding(error.code, directory.name, 0, error.message)
-            return
-        if now.placed(entry.at).entry != entry or self._is_elsewhere(entry):
-            text = f"the entry of line {entry.line} differs from `{directory.name}`"
-            yield error_finding("batch.damaged", shard.ledger, number, text)
+
+    def _agrees(self, entry: LedgerEntry, directory: Path) -> bool:
+        """Return whether an entry is that of its episode, at its place. Raise CogcliError for a damaged episode."""
+        found = result_from_episode(directory, entry.line, entry.attempt, entry.input_hash)
+        return found.placed(entry.at).entry == entry and not self._is_elsewhere(entry)
 
     def _is_elsewhere(self, entry: LedgerEntry) -> bool:
         """Return whether the archive of an entry has no such episode at its place. A removed archive is fine."""

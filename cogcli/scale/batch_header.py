@@ -129,11 +129,11 @@ def require_output(
     others = [id for id in batches_with_output(settings.runs_dir, output) if id != header.batch_id]
     if others and has_part:
         raise _changed_error(settings, others[-1], header, output)
-    for path in (output, output + PART):
-        if os.path.lexists(path) and not request.force:
-            shown = settings.display_path(path)
-            hint = "--force overwrites it; -o names another file"
-            raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
+    existing = [path for path in (output, output + PART) if os.path.lexists(path)]
+    if existing and not request.force:
+        shown = settings.display_path(existing[0])
+        hint = "--force overwrites it; -o names another file"
+        raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
     if has_part:
         _remove_part(output + PART)
 

@@ -200,7 +200,7 @@ def test_a_stopped_dask_worker_gets_no_line_and_its_line_runs_once(
     first = first_frame(counting)
     with dask_cluster(counting) as cluster:
         where = cluster_request(counting, first)
-        where = where._replace(address=cluster.address, silence=3.0, held=1.0)
+        where = where._replace(address=cluster.address, silence_seconds=3.0, held_seconds=1.0)
         notes: list[str] = []
         made = DaskWorkers(where, first, reach_batch(first).prepare(), notes.append)
         with closing(made):

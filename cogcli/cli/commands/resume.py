@@ -127,9 +127,8 @@ def resume(
     directory = episodes.find(context.settings, episode)
     context.warn_of_shared_runs()
     request = _parse_request(context, directory, flags)
-    with suppress(CogcliError):  # of a damaged log: `resume` refuses it
-        if not flags.abort and (warning := find_warning(context.settings, directory)) is not None:
-            context.warn(warning)
+    if not flags.abort:
+        _warn_of_changes(context, directory)
     if request.in_doubt and is_live_session(read_row(directory)):
         return _decide_live(context, directory, request)
     try:
@@ -145,6 +144,14 @@ def resume(
         result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
+
+
+def _warn_of_changes(context: CommandContext, directory: Path) -> None:
+    """Warn if the specs of a run have changed."""
+    with suppress(CogcliError):  # of a damaged log: `resume` refuses it
+        warning = find_warning(context.settings, directory)
+        if warning is not None:
+            context.warn(warning)
 
 
 def _parse_request(context: CommandContext, directory: Path, flags: ResumeFlags) -> ResumeRequest:

@@ -791,15 +791,8 @@ class Loop:
 
     def _receive(self) -> None:
         """Wait for a result, a signal or the next deadline, and resume the affected tasks."""
-        timeout: float | None = 0.0
-        if self._inbox.empty():  # else there is no need to scan the many limits
-            dues = self._limits()
-            if self._signals and not self.grace_over:
-                dues.append(self.grace_until)
-            due = min(dues, default=None)
-            timeout = None if due is None else max(0.0, due - time.monotonic())
         try:
-            token, result, error = self._inbox.get(timeout=timeout)
+            token, result, error = self._inbox.get(timeout=self._find_timeout())
         except Empty:
             self._expire(time.monotonic())
             return
@@ -809,14 +802,30 @@ class Loop:
             self._take_post(result)
             return
         if token is _SIGNAL:
-            root = self._root
-            if not self._interrupted and type(root.wait) is Next:
-                self._interrupted = True
-                self._throw(root, Interrupted(self._signals[0][0]))
-            elif self._interrupted and self.grace_over and type(root.wait) is Next:
-                self._wake(root)
+            self._on_signal()
         else:
             self._complete(token, result, error)
+
+    def _find_timeout(self) -> float | None:
+        """Return the seconds until the next deadline. None for no deadline, 0 if something has arrived."""
+        if not self._inbox.empty():  # there is no need to scan the many limits
+            return 0.0
+        dues = self._limits()
+        if self._signals and not self.grace_over:
+            dues.append(self.grace_until)
+        due = min(dues, default=None)
+        return None if due is None else max(0.0, due - time.monotonic())
+
+    def _on_signal(self) -> None:
+        """Interrupt the root by the first signal, and wake it when the grace period is over."""
+        root = self._root
+        if type(root.wait) is not Next:
+            return
+        if not self._interrupted:
+            self._interrupted = True
+            self._throw(root, Interrupted(self._signals[0][0]))
+        elif self.grace_over:
+            self._wake(root)
 
     def _take_post(self, posted: Posted) -> None:
         root = self._root
