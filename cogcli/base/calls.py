@@ -176,24 +176,42 @@ class Cancellation:
         if self.unsent_reason:
             raise TransportError("call.transport", self.unsent_reason, left=False)
 
-    @contextmanager
-    def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:
-        """In this context, run `callback` when the call is cancelled, or at once if it already is.
+    def on_cancel(self, callback: Callable[[], None]) -> CancelCallback:
+        """Return a context in which `callback` runs when the call is cancelled, or at once if it already is.
 
         The callback must not block.
         """
-        token = object()
+        return CancelCallback(self, callback)
+
+    def add_callback(self, token: object, callback: Callable[[], None]) -> None:
+        """Run `callback` when the call is cancelled, or at once if it already is. `token` names it."""
         with self._lock:
             late = self._set
             if not late:
                 self._callbacks[token] = callback
         if late:
             callback()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._callbacks.pop(token, None)
+
+    def remove_callback(self, token: object) -> None:
+        """Run the callback of `token` no longer. A callback that has run is gone already."""
+        with self._lock:
+            self._callbacks.pop(token, None)
+
+
+class CancelCallback:
+    """The context of `Cancellation.on_cancel`. Each call enters one, and a generator would cost it twice as much."""
+
+    __slots__ = ("_callback", "_cancel")
+
+    def __init__(self, cancel: Cancellation, callback: Callable[[], None]) -> None:
+        self._cancel = cancel
+        self._callback = callback
+
+    def __enter__(self) -> None:
+        self._cancel.add_callback(self, self._callback)
+
+    def __exit__(self, *raised: object) -> None:
+        self._cancel.remove_callback(self)
 
 
 class Attempt(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.named_tuple import NamedTuple, new_tuple
 
 if TYPE_CHECKING:
     from cogcli.base.calls import Cancellation
@@ -30,9 +30,6 @@ class HostAccess(NamedTuple):
     mask_text: Callable[[str], str] = str
     """Masks the secrets that the run has resolved. Foreign text is masked before it is truncated.
     """
-    deadline: float | None = None
-    """The end of the call in monotonic time; None without a limit."""
-    cancel: Cancellation | None = None
     roots: Roots = ()
     """The folders from which files are read; () for anywhere."""
     typed: frozenset[str] = frozenset()
@@ -42,9 +39,18 @@ class HostAccess(NamedTuple):
     """
     write_roots: Roots = ()
     """The folders where files are written; () for the working directory."""
+    deadline: float | None = None
+    """The end of the call in monotonic time; None without a limit."""
+    cancel: Cancellation | None = None
     files: list[Json] | None = None
     """The list that receives the path, size and hash of each written file; None if they are not
     recorded."""
+
+    def for_call(self, deadline: float, cancel: Cancellation, files: list[Json]) -> HostAccess:
+        """Return this access with the limits of one call, and the list of its files."""
+        return new_tuple(
+            HostAccess, (*self[:-3], deadline, cancel, files)
+        )  # the last three members
 
 
 NOTHING: Final = HostAccess()

@@ -52,6 +52,8 @@ class CircuitPermit:
         self._report("neither")
 
     def _report(self, what: str) -> None:
+        if self._reported:  # never taken back, so that it needs no lock
+            return
         with self._circuit.lock:
             if not self._reported:
                 self._reported = True
@@ -106,11 +108,15 @@ class Circuits:
     def passage(self, service: Service) -> CircuitPermit:
         """Return the permission for one more call to a service. Raise TransportError
         `call.circuit-open`."""
+        return self.circuit_of(service).passage()
+
+    def circuit_of(self, service: Service) -> Circuit:
+        """Return the circuit of a service. It stays the same one."""
         key = (service.layer, service.root, service.id)
         circuit = self._circuits.get(key)
         if circuit is None:
             circuit = self._circuits.setdefault(key, Circuit(service.id, self._now))
-        return circuit.passage()
+        return circuit
 
 
 @cache

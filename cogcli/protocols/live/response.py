@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -14,6 +13,7 @@ from cogcli.base.canonical import compact
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import NOTHING, copy_writable, deep_copy, kind_of
 from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.base.refs import MISSING
 from cogcli.base.terminal_text import visible
@@ -23,7 +23,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import RecordedMessage
 from cogcli.protocols.secrets import Secrets
-from cogcli.specs.fields import fit_values
+from cogcli.specs.fields import are_plain, find_plain_types, fit_values
 from cogcli.specs.response_headers import header_of
 from cogcli.state.namespaces import walk
 
@@ -36,35 +36,78 @@ _MASKED_LENGTH: Final = 64 * 1024
 secret."""
 
 
-def map_response(
-    response: Json,
-    body: object,
-    outputs: Fields,
-    variables: Mapping[str, str] = NOTHING,
-    headers: Mapping[str, str] = NOTHING,
-) -> Json:
-    """Return the outputs in a body, checked and with defaults. They share elements of lists with `body`.
+class _OutputSource(NamedTuple):
+    """The place of one output in a reply: a header, a path in the body, or a literal."""
 
-    Literals may name `variables`, those of the service. `headers` are those of the reply that are
-    mapped, by their names in lower case. Raise ResponseMappingError
-    `response.missing` if the path of a required output finds no value, `response.type` if a value
-    breaks the contract."""
-    values = {}
-    for name, source in response.items():
-        if name not in outputs:
-            continue  # a warning of the checks
-        if header := header_of(source):
-            value = _header_value(headers.get(header), outputs[name])
-        else:
-            value = _value(source, body, variables)
-        if value is not MISSING:
-            values[name] = value
-        elif outputs[name].needs_value:
-            raise (
-                _missing_header_error(name, header)
-                if header
-                else _missing_output_error(name, source, body)
-            )
+    name: str
+    written: object
+    field: FieldSpec
+    header: str
+    """The name in lower case; empty for no header."""
+    path: tuple[str, ...] | None
+    """None for no path."""
+    literal: object
+
+    def value_in(self, body: object, headers: Mapping[str, str]) -> object:
+        """Return the value, or MISSING."""
+        if self.path is not None:
+            value = walk(body, self.path)
+            return value if value is MISSING else copy_writable(value)
+        if self.header:
+            return _header_value(headers.get(self.header), self.field)
+        return deep_copy(self.literal)
+
+    def missing_error(self, body: object) -> ResponseMappingError:
+        """Return the error of an output that needs a value, and has none in this reply."""
+        if self.header:
+            return _missing_header_error(self.name, self.header)
+        return _missing_output_error(self.name, str(self.written), body)
+
+
+class ResponseMapping:
+    """The `response` of a binding, compiled once for all its replies."""
+
+    def __init__(
+        self, response: Json, outputs: Fields, variables: Mapping[str, str] = NOTHING
+    ) -> None:
+        """Literals may name `variables`, those of the service."""
+        self._outputs = outputs
+        self._sources = [
+            _source_of(name, written, outputs[name], variables)
+            for name, written in response.items()
+            if name in outputs  # any other is a warning of the checks
+        ]
+        self._plain_types = find_plain_types(outputs)
+
+    def map_body(self, body: object, headers: Mapping[str, str] = NOTHING) -> Json:
+        """Return the outputs in a body, checked and with defaults. They share elements of lists with `body`.
+
+        `headers` are those of the reply that are mapped, by their names in lower case. Raise
+        ResponseMappingError `response.missing` if the path of a required output finds no value,
+        `response.type` if a value breaks the contract."""
+        values = {}
+        for source in self._sources:
+            value = source.value_in(body, headers)
+            if value is not MISSING:
+                values[source.name] = value
+            elif source.field.needs_value:
+                raise source.missing_error(body)
+        return values if are_plain(values, self._plain_types) else _fit(self._outputs, values)
+
+
+def _source_of(
+    name: str, written: object, field: FieldSpec, variables: Mapping[str, str]
+) -> _OutputSource:
+    """Return the place that a value of `response` names."""
+    header, path, literal = header_of(written), None, written
+    if isinstance(written, str) and not header:
+        path = tuple(written.split(".")[1:]) if _PATH.fullmatch(written) else None
+        literal = _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), written)
+    return _OutputSource(name, written, field, header, path, literal)
+
+
+def _fit(outputs: Fields, values: Json) -> Json:
+    """Return the values with defaults. Raise ResponseMappingError if they break the contract."""
     kept, violations = fit_values(outputs, values)
     if violations:
         first = violations[0]
@@ -75,22 +118,6 @@ def map_response(
         error.place = ("response", first.place.partition("/")[0])
         raise error
     return kept
-
-
-def _value(source: object, body: object, variables: Mapping[str, str]) -> object:
-    if not isinstance(source, str):
-        return deep_copy(source)
-    path = _path_of(source)
-    if path is None:
-        return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), source)
-    value = walk(body, path)
-    return value if value is MISSING else copy_writable(value)
-
-
-@lru_cache(maxsize=1024)
-def _path_of(source: str) -> tuple[str, ...] | None:
-    """Return the path in the body that a text of `response` names, or None if it stands for itself."""
-    return tuple(source.split(".")[1:]) if _PATH.fullmatch(source) else None
 
 
 def _header_value(text: str | None, field: FieldSpec) -> object:

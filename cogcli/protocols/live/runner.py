@@ -18,6 +18,7 @@ from cogcli.base.calls import (
     SkippedBinding,
 )
 from cogcli.base.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible_block
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
@@ -33,7 +34,7 @@ from cogcli.protocols.invoker import (
 from cogcli.protocols.live import request as request_mapping
 from cogcli.protocols.live import response as response_mapping
 from cogcli.protocols.live.answer_checks import check_answer
-from cogcli.protocols.live.breaker import CircuitPermit, Circuits
+from cogcli.protocols.live.breaker import Circuit, CircuitPermit, Circuits
 from cogcli.protocols.live.request import TemplateContext
 from cogcli.protocols.sent_file import read_file
 from cogcli.specs.catalog import Catalog
@@ -48,6 +49,16 @@ first start."""
 Choose = Callable[[str], Selection]
 """A function that selects the binding chain of a capability id. It raises BindingResolutionError.
 """
+
+
+class _CalledBinding(NamedTuple):
+    """What all calls of a binding share in a run."""
+
+    service: Service
+    binding: Binding
+    template: request_mapping.Template
+    response: response_mapping.ResponseMapping
+    circuit: Circuit
 
 
 class LiveRunner:
@@ -72,9 +83,8 @@ class LiveRunner:
         self._choose = choose
         self._selected = selected or {}
         self._chains: dict[str, BindingChain] = {}
-        self._templates: dict[str, request_mapping.Template] = {}
-        self._called: dict[str, tuple[Service, Binding]] = {}
-        """By binding: service and binding with the trust of their calls. Catalog and allowed hosts never change."""
+        self._called: dict[tuple[str, str], _CalledBinding] = {}
+        """By binding and capability. Catalog and allowed hosts never change."""
         self._invokers: dict[str, Invoker] = {}
         self.leftovers: list[str] = []
         """After `close`: the processes of servers that had to be killed."""
@@ -99,13 +109,12 @@ class LiveRunner:
 
     def attempt(self, attempt: Attempt) -> Answer:
         attempt.cancel.hold_back(NOT_BEGUN)
-        service, binding = self._find_called(attempt.member.binding_id)
-        payload = self._template(binding, service)(attempt.input)
+        called = self._find_called(attempt.member.binding_id, attempt.capability_id)
         request = InvocationRequest(
-            service=service,
-            binding=binding,
-            operation=binding.operation,
-            payload=payload,
+            service=called.service,
+            binding=called.binding,
+            operation=called.binding.operation,
+            payload=called.template(attempt.input),
             effect=attempt.effect,
             idempotency_key=attempt.idempotency_key,
             capability_id=attempt.capability_id,
@@ -116,10 +125,10 @@ class LiveRunner:
         )
         seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
         limits = CallLimits(attempt.deadline, attempt.cancel, *seconds)
-        passage = self._circuits.passage(service)
+        passage = called.circuit.passage()
         with attempt.cancel.on_cancel(lambda: _report_abandoned(passage, attempt.deadline)):
             try:
-                answer = self._answer(attempt, binding, request, limits)
+                answer = self._answer(attempt, called, request, limits)
             except RuntimeErrorBase as error:
                 passage.note_failure(error.code)
                 # The log masks what it takes; this reaches the terminal and callers, too.
@@ -136,16 +145,20 @@ class LiveRunner:
                 passage.note_abandoned()  # counts only if nothing was reported: a bug, or the process ends
 
     def _answer(
-        self, attempt: Attempt, binding: Binding, request: InvocationRequest, limits: CallLimits
+        self,
+        attempt: Attempt,
+        called: _CalledBinding,
+        request: InvocationRequest,
+        limits: CallLimits,
     ) -> Answer:
         """Send the request and map the reply."""
         try:
-            invoker = self._invoker(binding.protocol)
+            invoker = self._invoker(called.binding.protocol)
             limits.cancel.release()
             response = invoker.invoke(request, limits)
             body, meta = response
             try:
-                output = self._map_response(response, attempt, binding, request)
+                output = self._map_response(response, attempt, called)
             except RuntimeErrorBase as error:
                 error.record = (
                     meta.to_payload()
@@ -163,38 +176,19 @@ class LiveRunner:
         return Answer(output, meta.usage, meta.to_payload())
 
     def _map_response(
-        self,
-        response: InvocationResponse,
-        attempt: Attempt,
-        binding: Binding,
-        request: InvocationRequest,
+        self, response: InvocationResponse, attempt: Attempt, called: _CalledBinding
     ) -> Json:
         """Return the checked outputs in a reply.
 
         Errors quote the reply. If a reply that does not fit holds a secret, the masked reply is
         mapped instead."""
         try:
-            return self._map_checked(response, attempt, binding, request)
+            return _map_checked(response, attempt, called)
         except RuntimeErrorBase:
             masked = self._context.secrets.mask_known(response.body)
             if masked is response.body:
                 raise
-        return self._map_checked(response._replace(body=masked), attempt, binding, request)
-
-    def _map_checked(
-        self,
-        response: InvocationResponse,
-        attempt: Attempt,
-        binding: Binding,
-        request: InvocationRequest,
-    ) -> Json:
-        outputs = self._catalog.capabilities[attempt.capability_id].outputs
-        output = response_mapping.map_response(
-            binding.response, response.body, outputs, request.service.values, response.headers
-        )
-        if binding.checks:
-            check_answer(binding.checks, output, attempt.input)
-        return output
+        return _map_checked(response._replace(body=masked), attempt, called)
 
     def close(self, grace: float) -> None:
         for invoker in self._invokers.values():
@@ -221,28 +215,33 @@ class LiveRunner:
         before = self._selected.get(capability_id)
         return chain if before is None else _restrict_chain(chain, before)
 
-    def _find_called(self, binding_id: str) -> tuple[Service, Binding]:
-        """Return the service and binding of a call: both untrusted unless both are trusted, and without trust only
-        with the allowed hosts.
+    def _find_called(self, binding_id: str, capability_id: str) -> _CalledBinding:
+        """Return what all calls of a binding share. Service and binding are both untrusted unless both are trusted,
+        and without trust only the allowed hosts are reached.
         """
-        called = self._called.get(binding_id)
+        key = binding_id, capability_id
+        called = self._called.get(key)
         if called is None:
             binding = self._catalog.bindings[binding_id]
             service, binding = lower_trust(self._catalog.services[binding.service], binding)
             if not service.trusted:
                 service = service.replace(allow_hosts=self._context.allow_hosts)
-            called = self._called[binding_id] = service, binding
+            outputs = self._catalog.capabilities[capability_id].outputs
+            called = self._called[key] = _CalledBinding(
+                service,
+                binding,
+                self._compile_template(binding, service),
+                response_mapping.ResponseMapping(binding.response, outputs, service.values),
+                self._circuits.circuit_of(service),
+            )
         return called
 
-    def _template(self, binding: Binding, service: Service) -> request_mapping.Template:
-        template = self._templates.get(binding.id)
-        if template is None:
-            row = PROTOCOLS.get(binding.protocol)
-            keys = row.path_keys(service, binding) if row else ()
-            template = self._templates[binding.id] = request_mapping.compile_template(
-                binding.request, context=TemplateContext(service.values, self._read_file, keys)
-            )
-        return template
+    def _compile_template(self, binding: Binding, service: Service) -> request_mapping.Template:
+        row = PROTOCOLS.get(binding.protocol)
+        keys = row.path_keys(service, binding) if row else ()
+        return request_mapping.compile_template(
+            binding.request, context=TemplateContext(service.values, self._read_file, keys)
+        )
 
     def _read_file(self, path: str, form: str) -> str:
         return read_file(path, form, self._context.reads)
@@ -257,6 +256,14 @@ class LiveRunner:
                 )
             invoker = self._invokers.setdefault(protocol, row.invoker(self._context))
         return invoker
+
+
+def _map_checked(response: InvocationResponse, attempt: Attempt, called: _CalledBinding) -> Json:
+    """Return the outputs in a reply, which pass the checks of the binding."""
+    output = called.response.map_body(response.body, response.headers)
+    if called.binding.checks:
+        check_answer(called.binding.checks, output, attempt.input)
+    return output
 
 
 def _restrict_chain(now: BindingChain, before: BindingChain) -> BindingChain:

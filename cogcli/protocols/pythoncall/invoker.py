@@ -22,6 +22,8 @@ import orjson
 
 from cogcli.base.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
 from cogcli.base.host_access import ACCESS, HostAccess
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import (
@@ -55,6 +57,17 @@ class SideOutput:
         self.files: list[Json] = []
 
 
+class _CalledFunction(NamedTuple):
+    """What all calls of a binding share."""
+
+    service: Service
+    binding: Binding
+    code: Code
+    in_thread: bool
+    access: HostAccess
+    """The access of its calls, without their limits and files."""
+
+
 class PythonCall:
     """Calls functions on the calling thread, or in worker processes, which start at the first call."""
 
@@ -66,17 +79,20 @@ class PythonCall:
         )
         if context.reads:
             self._access = context.reads.allow(self._access)
+        self._called: dict[str, _CalledFunction] = {}
+        """By binding."""
         self._operations: dict[tuple[str, str], PythonFunction] = {}
         self._workers: WorkerPool | None = None
         self._lock = threading.Lock()
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        service = request.service
-        code = Code(service.id, service.module or "", service.root, service.trusted)
-        call = self._call_in_thread if isolation_of(service) == "thread" else self._call_in_worker
+        called = self._find_called(request.service, request.binding)
         side = SideOutput()
         try:
-            body = call(code, request, limits, side)
+            if called.in_thread:
+                body = self._call_in_thread(called, request, limits, side)
+            else:
+                body = self._call_in_worker(called.code, request, limits, side)
         except RuntimeErrorBase as error:
             self._mask_and_cut(error)
             if side.text:
@@ -100,12 +116,30 @@ class PythonCall:
         if self._workers is not None:
             self._workers.close(grace)
 
+    def _find_called(self, service: Service, binding: Binding) -> _CalledFunction:
+        """Return what all calls of a binding share. It holds for this very service and binding, whose trust may differ
+        from that of others with the same ids.
+        """
+        called = self._called.get(binding.id)
+        if called is None or called.service is not service or called.binding is not binding:
+            code = Code(service.id, service.module or "", service.root, service.trusted)
+            in_thread = isolation_of(service) == "thread"
+            access = self._access_of(service)
+            called = _CalledFunction(service, binding, code, in_thread, access)
+            self._called[binding.id] = called
+        return called
+
     def _call_in_thread(
-        self, code: Code, request: InvocationRequest, limits: CallLimits, side: SideOutput
+        self,
+        called: _CalledFunction,
+        request: InvocationRequest,
+        limits: CallLimits,
+        side: SideOutput,
     ) -> Json:
+        code = called.code
         # Modules may print while they are imported, and values while they are converted.
         with capture_output() as tail:
-            token = ACCESS.set(self._access_of(request.service, limits, side.files))
+            token = ACCESS.set(called.access.for_call(limits.deadline, limits.cancel, side.files))
             try:
                 key = (code.service_id, request.operation)
                 operation = self._operations.get(key)
@@ -124,8 +158,8 @@ class PythonCall:
             raise ResponseMappingError("response.size", problem, left=True)
         return body
 
-    def _access_of(self, service: Service, limits: CallLimits, files: list[Json]) -> HostAccess:
-        """Return the access of one call. Code of an untrusted project gets no store.
+    def _access_of(self, service: Service) -> HostAccess:
+        """Return the access of the calls of a service. Code of an untrusted project gets no store.
 
         The secret is read when the function requests it."""
         ref = service.auth_ref if service.trusted else None
@@ -134,9 +168,6 @@ class PythonCall:
             network=network_of(service),
             secret=partial(self._context.secrets.resolve, ref) if ref else None,
             mask_text=self._context.secrets.mask_text,
-            deadline=limits.deadline,
-            cancel=limits.cancel,
-            files=files,
         )
 
     def _call_in_worker(

@@ -43,6 +43,20 @@ def asked(
     limit: float = 5.0,
     context: InvokerContext | None = None,
 ) -> InvocationResponse:
+    caller = PythonCall(context or surroundings())
+    try:
+        return call(caller, service, operation, payload, limit)
+    finally:
+        caller.close(1.0)
+
+
+def call(
+    caller: PythonCall,
+    service: Service,
+    operation: str,
+    payload: dict[str, Any],
+    limit: float = 5.0,
+) -> InvocationResponse:
     binding = Binding(
         id="b",
         capability="c.a",
@@ -55,12 +69,7 @@ def asked(
     request = InvocationRequest(
         service, binding, operation, payload, "none", "k", "c.a", "run_1", "s", 1
     )
-    limits = CallLimits(time.monotonic() + limit, Cancellation())
-    caller = PythonCall(context or surroundings())
-    try:
-        return caller.invoke(request, limits)
-    finally:
-        caller.close(1.0)
+    return caller.invoke(request, CallLimits(time.monotonic() + limit, Cancellation()))
 
 
 @pytest.fixture
@@ -97,6 +106,17 @@ def refused(invoke: Invoke, *args: Any, **kwargs: Any) -> RuntimeErrorBase:
     with pytest.raises(RuntimeErrorBase) as caught:
         invoke(*args, **kwargs)
     return caught.value
+
+
+def test_a_call_gets_nothing_from_a_trusted_service_with_the_same_ids(tmp_path: Path) -> None:
+    """What calls of a binding share is kept for one service and one binding, not for their ids."""
+    service = Service(id="svc", kind="pythoncall", module="cogcli.official.memory", trusted=True)
+    caller = PythonCall(surroundings()._replace(store_dir=str(tmp_path)))
+    given = {"key": "k", "value": "v"}
+    call(caller, service, "store_entry", given)
+    untrusted = service.replace(trusted=False)
+    assert refused(call, caller, untrusted, "store_entry", given).code == "call.rejected"
+    caller.close(1.0)
 
 
 @pytest.mark.parametrize("trusted", [True, False])

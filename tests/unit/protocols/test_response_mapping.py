@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cogcli.base.errors import ResponseMappingError
-from cogcli.protocols.live.response import map_response
+from cogcli.protocols.live.response import ResponseMapping
 from cogcli.specs.fields import fields_from
 
 BODY: dict[str, Any] = {"a": {"b": [{"c": 1}, None]}, "n": 3.0, "null": None}
@@ -13,7 +13,7 @@ BODY: dict[str, Any] = {"a": {"b": [{"c": 1}, None]}, "n": 3.0, "null": None}
 
 def outputs(response: dict[str, Any], body: Any = BODY, **fields: Any) -> dict[str, Any]:
     declared = {name: {"type": "any", **fields.get(name, {})} for name in response}
-    return map_response(response, body, fields_from(declared))
+    return ResponseMapping(response, fields_from(declared)).map_body(body)
 
 
 def refused(response: dict[str, Any], body: Any = BODY, **fields: Any) -> ResponseMappingError:
@@ -78,7 +78,9 @@ def test_a_hint_names_a_path_that_leads_somewhere(path: str, meant: str) -> None
         "list": [{"nowhere": 1}],
     }
     with pytest.raises(ResponseMappingError) as caught:
-        map_response({"x": path}, body, fields_from({"x": {"type": "any", "required": True}}))
+        ResponseMapping(
+            {"x": path}, fields_from({"x": {"type": "any", "required": True}})
+        ).map_body(body)
     assert caught.value.hint == (f"did you mean `{meant}`?" if meant else "")
 
 
