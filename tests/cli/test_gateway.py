@@ -226,10 +226,11 @@ def test_the_guide_is_followed(project: Any) -> None:
     project.env["GIT_CONFIG_GLOBAL"] = os.devnull
     del project.env["COGCLI_TRUST_PROJECT"]
     subprocess.run(["git", "init", "-q"], cwd=project.root, env=project.env, check=True)
-    before, gateway = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    before, gateway, _ = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     servers = json.loads(before)["mcpServers"] | json.loads(gateway)["mcpServers"]
     project.write(".mcp.json", json.dumps({"mcpServers": servers}))
-    first, later, marks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    # tests/docs/test_gateway_page.py follows the commands between these.
+    first, later, *_, marks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     commands = [line.partition("#")[0].split() for line in first.splitlines()]
     assert len(commands) == 5
     assert commands[1] == ["touch", "cogcli.toml"]
