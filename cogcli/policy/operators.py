@@ -24,6 +24,7 @@ from cogcli.policy.evaluation import (
     Evaluation,
     EvaluationError,
     OperatorCall,
+    is_number,
     require_integer,
     require_list,
     require_number,
@@ -200,7 +201,29 @@ def _compare_numbers(holds: Callable[[float, float], bool]) -> Callable[[Operato
         held = holds(low, middle)
         return held if third is MISSING else holds(middle, require_number(third)) and held
 
-    return _apply_to_all(compare)
+    build = _apply_to_all(compare)
+
+    def build_comparison(call: OperatorCall) -> Evaluate:
+        known = call.arguments[1]
+        if len(call.arguments) == 2 and is_number(known):
+            return _compare_to_number(holds, call.every()[0], known)
+        return build(call)
+
+    return build_comparison
+
+
+def _compare_to_number(
+    holds: Callable[[float, float], bool], value: Evaluate, known: Number
+) -> Evaluate:
+    """Compile a comparison with a constant number, which most conditions of rules are."""
+
+    def compare(evaluation: Evaluation, scope: object) -> bool:
+        found = value(evaluation, scope)
+        if type(found) is int or type(found) is float:  # as in `require_number`, without a call
+            return holds(found, known)
+        return holds(require_number(found), known)
+
+    return compare
 
 
 def _subtract(first: object, second: object = MISSING) -> Number:

@@ -34,6 +34,10 @@ Facts = dict[str, Json]
 """The known facts about the entity in each slot."""
 
 
+_FactPath = tuple[str, str, tuple[str, ...]]
+"""The slot and name of a fact, and its path in an answer."""
+
+
 class KnownFacts(NamedTuple):
     """The known facts, and the data that determines their age."""
 
@@ -153,6 +157,7 @@ class RunPolicy:
         self._required, self._hosts = tuple(required), hosts
         self._view = view
         self._modes: dict[str, str] = {}
+        self._fact_paths: dict[str, tuple[_FactPath, ...]] = {}
         self._tools = {
             id: tool
             for id, tool in tools.items()
@@ -338,18 +343,27 @@ class RunPolicy:
 
     def learn(self, capability_id: str, output: Mapping[str, object], at: str) -> None:
         """Add the facts in a call's output, as declared for the capability. They are observed at the time `at`."""
-        declared = self._find_tool(capability_id).facts
         learned_at = {}
-        for key, source in declared.items():
-            value = walk({"output": output}, tuple(source.split(".")))
+        for slot, name, path in self._find_fact_paths(capability_id):
+            value = walk({"output": output}, path)
             if value is MISSING or value is None:
                 continue
-            slot, _, name = key.partition(".")
             self._known.facts.setdefault(slot, {})[name] = deep_copy(value)
             learned_at[slot, name] = at
         if learned_at:
             facts, before, stored_at = self._known
             self._known = KnownFacts(facts, {**before, **learned_at}, stored_at)
+
+    def _find_fact_paths(self, capability_id: str) -> tuple[_FactPath, ...]:
+        """Return the facts that the pack declares for a capability, and their paths in its output."""
+        paths = self._fact_paths.get(capability_id)
+        if paths is None:
+            declared = self._find_tool(capability_id).facts
+            paths = tuple(
+                (*_split_fact(key), tuple(source.split("."))) for key, source in declared.items()
+            )
+            self._fact_paths[capability_id] = paths
+        return paths
 
     def _find_tool(self, id: str) -> PackTool:
         return self.pack.tooling.capabilities.get(id, _UNDECLARED)
@@ -474,6 +488,12 @@ class RunPolicy:
             "outputs": state.outputs,
             "state": self._view.read() if self._view else NOTHING,
         }
+
+
+def _split_fact(key: str) -> tuple[str, str]:
+    """Return slot and name of a fact."""
+    slot, _, name = key.partition(".")
+    return slot, name
 
 
 def _is_open(name: str, unknown: tuple[str, ...]) -> bool:

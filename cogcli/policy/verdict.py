@@ -69,6 +69,11 @@ class Verdict(NamedTuple):
         """Whether the call may be made, possibly after a person's approval."""
         return self.outcome in ("allow", "allow_with_gate")
 
+    @property
+    def without_reads(self) -> tuple[object, ...]:
+        """The members but `reads`, to compare with those of another verdict."""
+        return (*self[:_READS], *self[_READS + 1 :])
+
     def lifted(self) -> Verdict:
         """Return the verdict after a person has approved the call at its gate."""
         return self._replace(outcome="allow", reason="approved")
@@ -117,6 +122,9 @@ class Verdict(NamedTuple):
             "obligations": list(self.obligations),
             "reads": self.reads,
         }
+
+
+_READS: Final = Verdict._fields.index("reads")
 
 
 class LiftedGates(set[tuple[str, str]]):

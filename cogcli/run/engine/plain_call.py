@@ -17,6 +17,17 @@ FIRST: Final = False
 """Stands for the call of a capability that one step of the run has made."""
 
 
+class DecisionLine:
+    """The line of the policy's decisions about a call. Most calls of a run get the same verdict."""
+
+    __slots__ = ("line", "verdict")
+
+    def __init__(self, line: EventLine) -> None:
+        self.line = line
+        self.verdict: tuple[object, ...] | None = None
+        """The last verdict without its reads, if the journal accepted its line. The payload holds it still."""
+
+
 class PlainCall(NamedTuple):
     """The constants that a run's plain steps with the same capability share."""
 
@@ -33,7 +44,7 @@ class PlainCall(NamedTuple):
     """Seconds after which the call is given up."""
     intent: EventLine
     end: EventLine
-    decided: EventLine | None
+    decided: DecisionLine | None
     """The decision of the policy. None without a policy."""
     attempts: list[Json]
     """The `attempts` of a step whose answer has no members about its attempt."""

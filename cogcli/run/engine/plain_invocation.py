@@ -32,16 +32,17 @@ from cogcli.run.engine.call import (
     intent_members,
 )
 from cogcli.run.engine.context import Run
-from cogcli.run.engine.plain_call import FIRST, PlainCall
+from cogcli.run.engine.plain_call import FIRST, DecisionLine, PlainCall
 from cogcli.run.engine.plan import PlainKey, PlannedStep
 from cogcli.run.engine.policy import (
     decision_payload,
     find_plain_verdict,
+    hash_input,
     is_recorded,
     record_verdict,
     recorded_decision,
 )
-from cogcli.run.engine.ports import LineSink
+from cogcli.run.engine.ports import CallPolicy, LineSink
 from cogcli.run.engine.step_recorder import StepRecord, action_of, excerpt
 from cogcli.run.engine.step_times import ClockReading, StepTimes, milliseconds_since
 from cogcli.specs.fields import are_plain, find_plain_types, fit_values
@@ -138,13 +139,13 @@ def _line_of(lines: LineSink, draft: Draft, differing: tuple[str, ...]) -> Event
     return lines.line_of(draft)
 
 
-def _decision_line(run: Run, lines: LineSink) -> EventLine | None:
+def _decision_line(run: Run, lines: LineSink) -> DecisionLine | None:
     """Return the line of a policy's decision, whose payload differs as a whole. None without a policy."""
     if run.engine.policy is None:
         return None
-    return lines.line_of(
-        draft_of(PolicyDecided(decision="allow"), run.state.run_id, step_id="step")
-    )
+    draft = draft_of(PolicyDecided(decision="allow"), run.state.run_id, step_id="step")
+    line = lines.line_of(draft)
+    return DecisionLine(line) if line else None
 
 
 def _attempts_of(member: Member, answer: Answer) -> list[Json]:
@@ -245,16 +246,36 @@ class PlainInvocation:
     def _record_decision(self, verdict: Verdict) -> dict[str, str] | None:
         """Append the decision of the policy if it is recorded, and return the `decision` member of the intent."""
         run, call = self._run, self.call
-        policy, line = run.engine.policy, call.decided
-        if policy is None or line is None or not is_recorded(policy, verdict):
+        policy, decided = run.engine.policy, call.decided
+        if policy is None or decided is None or not is_recorded(policy, verdict):
             return None
         capability, values = call.capability, self._input
-        line.payload = decision_payload(run, self._path, capability, values, verdict).json
+        line, judged = decided.line, self._fill_decision(policy, decided, verdict)
         line.members.update(step_id=self._path, payload=line.payload)
-        event = run.engine.append_line(call.lines, run, line, (line.payload,), (self._path,))
+        event = run.engine.append_line(call.lines, run, line, judged, (self._path,))
         if event is None:
             return record_verdict(run, self._path, capability, values, verdict)
+        decided.verdict = verdict.without_reads
         return recorded_decision(run, verdict, event)
+
+    def _fill_decision(
+        self, policy: CallPolicy, decided: DecisionLine, verdict: Verdict
+    ) -> tuple[object, ...]:
+        """Set the payload of a decision, and return the values of it that may contain a secret.
+
+        The journal has accepted what a verdict says if the last one said the same: a call has other lines as soon as
+        another secret is known.
+        """
+        line, values, known = decided.line, self._input, decided.verdict
+        decided.verdict = None
+        if known is None or known != verdict.without_reads:
+            payload = decision_payload(self._run, self._path, self.call.capability, values, verdict)
+            line.payload = payload.json
+            return (line.payload,)
+        evidence, reads = policy.decision_evidence(values), verdict.reads
+        changed = {"step_id": self._path, "input_hash": hash_input(values), "reads": reads}
+        line.payload = {**line.payload, **changed, **evidence}
+        return (evidence, reads)
 
     def _append_intent(self, values: tuple[object, ...], names: tuple[str, ...]) -> bool:
         """Append the intent as a line, and return whether the journal accepted it."""

@@ -99,10 +99,15 @@ def decision_payload(
         **verdict.to_payload(),
         capability=capability.id,
         step_id=path,
-        input_hash=digest_of(BY_NAME.mask(values)),
+        input_hash=hash_input(values),
         **(policy.decision_evidence(values) if policy else {}),
         inside=list(run.enclosing_tools) or None,
     )
+
+
+def hash_input(values: dict[str, Any]) -> str:
+    """Return the digest of an input without the values of secret names."""
+    return digest_of(BY_NAME.mask(values))
 
 
 def recorded_decision(run: Run, verdict: Verdict, event: str) -> dict[str, str]:

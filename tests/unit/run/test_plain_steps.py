@@ -351,6 +351,14 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
     "a rule that only observes": (
         chain(3, {"x": 1}), ANSWER, under_pack({"==": [{"var": "order.y"}, 1]}, mode="shadow"), 6,
     ),
+    "a rule that observes some calls": (
+        chain(6, {"x": 1}), [gives(y=1), gives(y=1), gives(y=2), gives(y=2), gives(y=1), gives(y=1)],
+        under_pack({"==": [{"var": ["order.y", 0]}, 2]}, mode="shadow"), 15,
+    ),
+    "a known secret in a fact after equal verdicts": (
+        chain(5, {"x": 1}), [gives(y=1), gives(y=1), gives(y=1), gives(y=SECRET)],
+        {"secrets": (SECRET,), **under_pack()}, 9,
+    ),
     "a rule that requires an approval": (
         chain(3, {"x": 1}), [gives(y=1), gives(y=2)],
         under_pack({"==": [{"var": ["order.y", 0]}, 2]}, verdict="escalate"), 3,
