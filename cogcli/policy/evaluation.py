@@ -41,7 +41,7 @@ class Evaluation:
         """
         if scope is self.data:
             known = self.reads.get(path, MISSING)
-            if known is not MISSING:  # rules of a pack read the same few facts
+            if known is not MISSING:
                 self.last = path
                 return MISSING if known is None else known
         value = scope

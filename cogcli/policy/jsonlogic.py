@@ -92,7 +92,7 @@ def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
     except EvaluationError as broken:
         pointer = pointer_of(broken.path or ())
         return RuleError(broken.code, pointer, broken.message, evaluation.reads, broken.name)
-    if isinstance(result, bool):
+    if result is True or result is False:
         return result
     message = f"the result is {describe(result)}, expected true or false"
     return RuleError("type", "", message, evaluation.reads)

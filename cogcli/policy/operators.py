@@ -45,6 +45,12 @@ def _var(call: OperatorCall) -> Evaluate:
     segments = segments_of(path)
 
     def read(evaluation: Evaluation, scope: object) -> object:
+        if scope is evaluation.data:
+            # Rules of a pack read the same few facts: this is `look_up` without a call.
+            known = evaluation.reads.get(path)
+            if known is not None:
+                evaluation.last = path
+                return known
         value = evaluation.look_up(scope, path, segments)
         if value is not MISSING:
             return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import equal
@@ -211,8 +211,7 @@ class Policy:
             return self._deny("rule", "not_in_intent", call)
         judged = _Judgment(call, data, is_shadow=self.is_shadow)
         for rules in self._find_rules_by_stage(intent, call.capability):
-            for rule in rules:
-                judged.judge(rule)
+            judged.judge(rules)
             if judged.verdict in ("deny", "refuse"):
                 break
         return judged.result(self._hosts)
@@ -253,16 +252,27 @@ class _Judgment:
         self._without_gate: dict[str, None] = {}
         self._waiting: list[str] = []
 
-    def judge(self, rule: CompiledPolicyRule) -> None:
-        """Evaluate one rule and update the verdict."""
+    def judge(self, rules: _Rules) -> None:
+        """Evaluate rules and update the verdict."""
+        evaluation = self._evaluation
+        is_known = self._call.arguments is not None and not self._call.unknown
+        for rule in rules:
+            if is_known or self._admits(rule):
+                found = evaluate_in(rule.condition, evaluation)
+                if found is not False:  # few rules match
+                    self._apply(rule, found)
+
+    def _admits(self, rule: CompiledPolicyRule) -> bool:
+        """Return whether a rule can be evaluated: what it may read is known. Note a rule that waits for it."""
         if rule.needs_arguments and self._call.arguments is None:
-            return
+            return False
         if self._call.unknown and rule.may_read(self._call.unknown):
             self._waiting.append(rule.declared.rule_id)
-            return
-        found = evaluate_in(rule.condition, self._evaluation)
-        if found is False:
-            return
+            return False
+        return True
+
+    def _apply(self, rule: CompiledPolicyRule, found: Literal[True] | RuleError) -> None:
+        """Update the verdict by a rule that matches, or has no result."""
         declared, stage = rule.declared, rule.stage
         verdict, reason = self._find_verdict(rule, None if found is True else found)
         if not declared.is_enforced:
