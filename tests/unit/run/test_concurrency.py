@@ -195,10 +195,10 @@ def test_nobody_waits_for_a_writer_that_will_never_start(first: str, fail_fast: 
 def test_waiting_for_plan_order_does_not_count_as_the_steps_own_time() -> None:
     slow = Gate(y=[1])
     runner = ScriptedRunner({"c.a": slow, "c.b": gives(y=[2])})
-    steps = [listed("a", "c.a", []), {**listed("b", "c.b", []), "timeout_seconds": 0.1}]
+    steps = [listed("a", "c.a", []), {**listed("b", "c.b", []), "timeout_seconds": 0.5}]
     running = Running(skill(*steps), runner, capability("c.a"), capability("c.b"))
     slow.entered.wait(60)
-    time.sleep(0.4)
+    time.sleep(0.8)
     slow.open.set()
     assert running.result().state.vars == {"l": [1, 2]}
 

@@ -273,7 +273,7 @@ def test_first_success_with_an_effect_in_doubt_waits_for_a_person(slow: Gate) ->
         return {"y": "fast"}
 
     runner = ScriptedRunner({"c.effect": slow, "c.a": fast})
-    runner.members["c.effect"] = (member("b", timeout=0.3),)
+    runner.members["c.effect"] = (member("b", timeout=1.0),)
     main = skill(
         step("s", "_scatter", {"x": 1}, scatter=scattered("c.effect", "c.a", merge="first_success"))
     )

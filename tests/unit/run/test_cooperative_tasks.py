@@ -131,14 +131,14 @@ def test_next_gives_children_as_they_end_and_none_when_there_are_none() -> None:
         return seconds
 
     def root() -> Effects:
-        for seconds in (0.06, 0.02, 0.04):
+        for seconds in (0.3, 0.1, 0.2):
             yield Spawn(child(seconds))
         results = []
         while (task := (yield Next())) is not None:
             results.append(task.result)
         return results
 
-    assert driven(root()) == [0.02, 0.04, 0.06]
+    assert driven(root()) == [0.1, 0.2, 0.3]
 
 
 def test_next_may_end_at_a_time() -> None:
