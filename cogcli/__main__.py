@@ -20,16 +20,16 @@ _ENDING = ("SIGINT", "SIGBREAK", "SIGTERM", "SIGHUP")
 
 
 def start() -> int:
-    """Run the command line of this process, and end the process.
+    """Run the command in `sys.argv`, then exit with `os._exit`.
 
-    Return the exit code if the interpreter has to end it.
+    Return the exit code instead if the interpreter must shut down normally.
     """
     gc.disable()
     if sys.getfilesystemencoding() == "ascii":
-        # Arguments, names of files and streams would be ASCII: in the C locale they are UTF-8 here.
+        # In the C locale Python starts again in UTF-8 mode: arguments, file names and streams are UTF-8.
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
     if sys.path and sys.path[0] == os.path.dirname(sys.argv[0]):
-        del sys.path[0]  # where the script lies; every import would look there first
+        del sys.path[0]  # the script's directory: every import would search it first
     return _end_process(main())
 
 

@@ -126,10 +126,8 @@ def fetch(
     errors of a call: connection, size, and each status that is no success."""
     from cogcli.protocols.http import fetch as http
 
-    limits = {"redirects": redirects, "maximum": most}
-    sent = http.FetchRequest(url, method, headers, body, name)
-    reply: FetchReply = http.fetch(ACCESS.get(), sent, seconds_left(), **limits)
-    return reply
+    request = http.FetchRequest(url, method, headers, body, name)
+    return http.fetch(ACCESS.get(), request, seconds_left(), redirects=redirects, max_bytes=most)
 
 
 def seconds_left() -> float:

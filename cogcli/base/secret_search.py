@@ -202,23 +202,24 @@ def _place_changes(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
 
 
 def _list_views(text: str) -> Iterator[_View]:
-    """Yield views of a string that may reveal secrets hidden in the text itself."""
+    """Yield the rewritten forms of a string in which an escaped or wrapped secret becomes visible."""
     first = _View(text, None)
     if "\n" in text:
         yield first.unwrap()
-    signs = [sign for sign in _ESCAPES if sign in text]
-    if signs:
+    prefixes = [prefix for prefix in _ESCAPES if prefix in text]
+    if prefixes:
         yield from _list_decoded_views(first, tuple(_ESCAPES))
-    if len(signs) > 1:
-        # A sign of one kind may be a character of the secret before an escape of another: `\%6E` is `\n` in a URL.
-        for sign in signs:
-            yield from _list_decoded_views(first, (sign,))
+    if len(prefixes) > 1:
+        # A prefix can be a character of the secret: in a URL `\%6E` is a backslash and an `n`.
+        # So the escapes of each kind are decoded alone, too.
+        for prefix in prefixes:
+            yield from _list_decoded_views(first, (prefix,))
 
 
-def _list_decoded_views(view: _View, signs: Iterable[str]) -> Iterator[_View]:
-    """Yield the views with the escapes of these signs decoded once, twice and so on."""
+def _list_decoded_views(view: _View, prefixes: Iterable[str]) -> Iterator[_View]:
+    """Yield the views with the escapes of these prefixes decoded once, twice and so on."""
     for _ in range(_MAX_DECODED):
-        decoded = view.decode(signs)
+        decoded = view.decode(prefixes)
         if decoded.text == view.text:
             return
         yield decoded

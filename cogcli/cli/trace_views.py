@@ -23,7 +23,7 @@ from cogcli.report.history_graph import graph_of
 from cogcli.report.humanize import duration, fuzzy_time
 from cogcli.report.lineage import Lineage, TargetFlow, overlap
 from cogcli.report.styled_text import fit, style_of
-from cogcli.report.why import causes, known_places, why
+from cogcli.report.why import find_cause_chains, known_places, why
 
 
 def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
@@ -106,12 +106,12 @@ def _write_layers(context: CommandContext, shown: TracedEpisode) -> None:
 
 
 def _write_causes(context: CommandContext, shown: TracedEpisode) -> None:
-    """Write the causes of the value at `--why`."""
+    """Write the find_cause_chains of the value at `--why`."""
     context.screen.answer_lines(why(_cause_chains(context, shown), context.screen.out.glyphs))
 
 
 def _cause_chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
-    """Return the causes of the value at `--why`. Raise UsageError if no step read or wrote it."""
+    """Return the find_cause_chains of the value at `--why`. Raise UsageError if no step read or wrote it."""
     reference = shown.flags.why or ""
     if reference == "outputs.response" and (reply := shown.history.turns.reply_causes):
         return [[reference, *reply]]
@@ -121,7 +121,7 @@ def _cause_chains(context: CommandContext, shown: TracedEpisode) -> list[list[st
         some = f"there is {', '.join(places[:10])}" if places else ""
         hint = suggestion(reference, places) or some or "this log does not record reads and writes"
         raise wrong_value(f"`--why`: nothing was read or written at `{reference[:80]}`", hint)
-    return causes(reference, shown.history, flow, specs)
+    return find_cause_chains(reference, shown.history, flow, specs)
 
 
 def _write_graph(context: CommandContext, shown: TracedEpisode) -> None:

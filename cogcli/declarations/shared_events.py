@@ -61,8 +61,8 @@ class SharedAttempt(Record):
     status: str
 
 
-class SharedAct(Record):
-    """A step that begins or ends, or an action."""
+class SharedActivity(Record):
+    """The payload of an event in which a step begins or ends, or an action is recorded."""
 
     step_id: str | None = None
     step_status: object = None

@@ -9,7 +9,7 @@ import orjson
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished
 from cogcli.declarations.field import fields_of
-from cogcli.declarations.shared_events import SharedAct
+from cogcli.declarations.shared_events import SharedActivity
 from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import measured_ms
 from cogcli.episode.layout import EXCERPT
@@ -18,7 +18,7 @@ _DECLARED: Final = frozenset(field.name for field in fields_of(StepFinished))
 """The members of our closing events, none of which begins with `x-`."""
 
 
-def action_from(event: Event, act: SharedAct, position: int) -> Json | None:
+def action_from(event: Event, act: SharedActivity, position: int) -> Json | None:
     """Return the record of an act event, or None if it names no action and no tool.
 
     `act` is the payload, and `position` is the number of the action, from 1.
@@ -44,7 +44,7 @@ def action_from(event: Event, act: SharedAct, position: int) -> Json | None:
     return action
 
 
-def _first_duration(event: Event, act: SharedAct) -> int | float | None:
+def _first_duration(event: Event, act: SharedActivity) -> int | float | None:
     """Return the duration from the event's metrics, or else from its payload."""
     measured = measured_ms(event)
     if measured is None:
@@ -52,7 +52,7 @@ def _first_duration(event: Event, act: SharedAct) -> int | float | None:
     return measured
 
 
-def _excerpt(act: SharedAct, excerpt: str, whole: str) -> str | None:
+def _excerpt(act: SharedActivity, excerpt: str, whole: str) -> str | None:
     """Return the recorded excerpt, or else the JSON of the whole value, truncated."""
     value = getattr(act, excerpt)
     if type(value) is str:

@@ -15,7 +15,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.declarations.shared_events import SharedAct
+from cogcli.declarations.shared_events import SharedActivity
 from cogcli.declarations.shared_state import SharedState
 from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import earlier, measured_ms, milliseconds_between
@@ -123,7 +123,7 @@ class _Report:
     def _evidence(self, event: Event) -> Iterator[Event]:
         """Yield the events for an act of a planned step. If the step has only an end, a start is added."""
         payload = event.payload
-        act = read_record(SharedAct, payload)
+        act = read_record(SharedActivity, payload)
         step_id, status = act.step_id or "", act.step_status
         if step_id not in self._step_ids or status not in STEP_STATUSES:
             yield self._keep_time_only(event)
@@ -162,7 +162,7 @@ def _beginning(event: Event) -> str:
     return event.timestamp if duration is None else earlier(event.timestamp, duration)
 
 
-def _add_writes(payload: Json, act: SharedAct) -> Json:
+def _add_writes(payload: Json, act: SharedActivity) -> Json:
     """Return the payload with its artifacts as writes, if it has artifacts and no writes."""
     if type(payload.get("writes")) is list or act.result_artifacts is None:
         return payload

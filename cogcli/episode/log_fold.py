@@ -16,7 +16,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import row_of
 from cogcli.declarations.reading import read_record
-from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
+from cogcli.declarations.shared_events import SharedActivity, SharedPlan, SharedPlanStep
 from cogcli.declarations.value_types import Json
 from cogcli.episode.action_log import ActionLog
 from cogcli.episode.document_bytes import to_bytes
@@ -83,13 +83,13 @@ class Counters:
         """The signals of each turn of an agent, and the id of their event."""
         self._open_retries: Counter[str] = Counter()
 
-    def apply(self, event: Event, act: SharedAct | None = None, *, is_root: bool) -> None:
+    def apply(self, event: Event, act: SharedActivity | None = None, *, is_root: bool) -> None:
         """Count one event. A payload that is not an object is not counted. `act` is its payload, if known."""
         if event.event_type is None or type(event.payload) is not dict:
             return
         row = row_of(event.event_type)
         if row.phase == "act":
-            self._count_act(event, row, act or read_record(SharedAct, event.payload), is_root)
+            self._count_act(event, row, act or read_record(SharedActivity, event.payload), is_root)
         elif row.phase == "plan":
             self._count_plan(read_record(SharedPlan, event.payload))
         elif row.decides:
@@ -103,7 +103,7 @@ class Counters:
         steps = [read_record(SharedPlanStep, record) for record in plan.step_records or ()]
         self.planned = {step.capability for step in steps if step.capability is not None}
 
-    def _count_act(self, event: Event, row: EventType, act: SharedAct, is_root: bool) -> None:
+    def _count_act(self, event: Event, row: EventType, act: SharedActivity, is_root: bool) -> None:
         if row.closes:
             self._finish(event, act, is_root)
         elif row.starts:
@@ -112,7 +112,7 @@ class Counters:
             self.retries += 1
             self._open_retries[event.step_id or ""] += 1
 
-    def _start(self, event: Event, act: SharedAct) -> None:
+    def _start(self, event: Event, act: SharedActivity) -> None:
         if act.binding is None:
             return
         self.calls += 1
@@ -121,7 +121,7 @@ class Counters:
         if self.first_action is None:
             self.first_action = event.timestamp
 
-    def _finish(self, event: Event, act: SharedAct, is_root: bool) -> None:
+    def _finish(self, event: Event, act: SharedActivity, is_root: bool) -> None:
         step_id = event.step_id or ""
         latency = act.latency_ms if type(act.latency_ms) is int else None
         if is_root and not StepPath(step_id).in_call:
@@ -158,7 +158,7 @@ def _use_from(event: Event) -> Use:
     return Use(StepPath(event.step_id or "").without_items, event.id)
 
 
-def _replaced_binding(act: SharedAct) -> str | None:
+def _replaced_binding(act: SharedActivity) -> str | None:
     """Return the binding that was tried first, if another binding answered instead."""
     made = act.json.get("attempts")
     if type(made) is not list or len(made) < 2 or len(act.attempts) < 2:
@@ -177,12 +177,12 @@ class LogFold:
         self.evidence: Event | None = None
         """The last event, if it is projection evidence and not that of a snapshot."""
 
-    def apply(self, event: Event, act: SharedAct | None = None) -> None:
+    def apply(self, event: Event, act: SharedActivity | None = None) -> None:
         """Apply the next event of the log. `act` is its payload, if it is an act that was read already."""
         is_projected = row_of(event.event_type).projected
         self.evidence = event if is_projected and not is_snapshot(event) else None
         if act is None and event.phase == "act":
-            act = read_record(SharedAct, event.payload)
+            act = read_record(SharedActivity, event.payload)
         self.projection.apply(event, act)
         if event.phase == "start":
             limit = self.projection.start.options.step_timeout_seconds

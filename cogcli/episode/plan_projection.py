@@ -13,7 +13,7 @@ from typing import Final
 
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
-from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
+from cogcli.declarations.shared_events import SharedActivity, SharedPlan, SharedPlanStep
 from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES, FindingSink, ignore_message
 from cogcli.episode.log_lines import FIRST
@@ -37,7 +37,7 @@ class PlanProjection:
     def apply(self, event: Event) -> None:
         """Apply one event of the root run."""
         if event.phase == "act":
-            self.apply_act(read_record(SharedAct, event.payload))
+            self.apply_act(read_record(SharedActivity, event.payload))
         elif event.phase == "plan":
             self._start(event)
 
@@ -113,7 +113,7 @@ class PlanProjection:
         self._on_repair(f"step `{step_id}`: {member} {word!r:.40} reads `{other}`")
         return other
 
-    def apply_act(self, act: SharedAct) -> None:
+    def apply_act(self, act: SharedActivity) -> None:
         """Apply the payload of an act event of the root run: the status of a step, its input and its output."""
         status = act.step_status
         step = self._by_id.get(act.step_id or "")

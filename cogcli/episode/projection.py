@@ -22,7 +22,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import StateProjected, row_of
 from cogcli.declarations.reading import read_record
-from cogcli.declarations.shared_events import SharedAct, SharedEnd, SharedStart
+from cogcli.declarations.shared_events import SharedActivity, SharedEnd, SharedStart
 from cogcli.declarations.value_types import Json
 from cogcli.episode.action_log import ActionLog, DocumentText
 from cogcli.episode.actions import action_from
@@ -96,7 +96,7 @@ class Projection:
         """The rules that the log follows (`episode.rules`)."""
         return self.plan.rules
 
-    def apply(self, event: Event, act: SharedAct | None = None) -> None:
+    def apply(self, event: Event, act: SharedActivity | None = None) -> None:
         """Apply the next event of the log. `act` is its payload, if it is an act that was read already."""
         row = row_of(event.event_type)
         if row.projected or row.cached:
@@ -114,10 +114,10 @@ class Projection:
         if is_root:
             self._apply_to_root(event, row)
         if event.phase == "act":
-            self._apply_act(event, act or read_record(SharedAct, event.payload), is_root)
+            self._apply_act(event, act or read_record(SharedActivity, event.payload), is_root)
         self.last = event
 
-    def _apply_act(self, event: Event, act: SharedAct, is_root: bool) -> None:
+    def _apply_act(self, event: Event, act: SharedActivity, is_root: bool) -> None:
         """Apply an act event of the root run or of a nested one."""
         if is_root:
             self.plan.apply_act(act)
@@ -173,7 +173,7 @@ class Projection:
         else:
             self._beliefs.apply(event)
 
-    def _take_root_act(self, event: Event, act: SharedAct) -> None:
+    def _take_root_act(self, event: Event, act: SharedActivity) -> None:
         """Add the names of artifacts, and the first step that failed."""
         for name in act.result_artifacts or ():
             if type(name) is str:

@@ -53,8 +53,8 @@ def estimate_budget(
     if duration is not None:
         answer["estimated_duration_ms"] = duration
     checks = [
-        (_number(given, _MAX_COST), cost, None not in costs.values()),
-        (_number(given, _MAX_DURATION), duration, duration is not None),
+        (_find_number(given, _MAX_COST), cost, None not in costs.values()),
+        (_find_number(given, _MAX_DURATION), duration, duration is not None),
     ]
     within = _within(checks)
     return answer if within is None else answer | {"within_budget": within}
@@ -78,8 +78,11 @@ def _table(plan: dict[str, object], limits: dict[str, object], name: str) -> dic
     return {key: value for table in tables for key, value in table.items()}
 
 
-def _number(entry: dict[str, object], names: tuple[str, ...]) -> float | None:
-    """Return the first of these that the entry gives. Refused: a negative one, or none that is a number."""
+def _find_number(entry: dict[str, object], names: tuple[str, ...]) -> float | None:
+    """Return the value of the first of `names` that the entry contains, or None.
+
+    Raise Refused if it is not a number from 0 to `_MAX_FIGURE`.
+    """
     for name in names:
         value = entry.get(name)
         if value is not None:
@@ -94,10 +97,10 @@ def _number(entry: dict[str, object], names: tuple[str, ...]) -> float | None:
 
 def _cost(step: dict[str, object], prices: dict[str, object]) -> float | None:
     uses = str(step.get("uses", ""))
-    unit = _number(step, ("unit_cost",))
-    listed = _number(prices, (uses,)) if unit is None else unit
-    quantity = _number(step, ("quantity",))
-    direct = _number(step, _COST)
+    unit = _find_number(step, ("unit_cost",))
+    listed = _find_number(prices, (uses,)) if unit is None else unit
+    quantity = _find_number(step, ("quantity",))
+    direct = _find_number(step, _COST)
     if direct is not None or listed is None:
         return direct
     return listed * (1 if quantity is None else quantity)
@@ -107,8 +110,8 @@ def _duration(
     step: dict[str, object], durations: dict[str, object], medians: dict[str, float]
 ) -> float | None:
     uses = str(step.get("uses", ""))
-    own = _number(step, _DURATION)
-    listed = _number(durations, (uses,)) if own is None else own
+    own = _find_number(step, _DURATION)
+    listed = _find_number(durations, (uses,)) if own is None else own
     return medians.get(uses) if listed is None else listed
 
 

@@ -98,16 +98,17 @@ class LoopGuard:
         self._history.append((key, capability))
         self._results.setdefault(key, []).append(digest_of(result))
 
-    def end_turn(self, news: list[object]) -> LoopTrip | None:
-        """Record what is new in a turn: facts, effects, plans, results.
+    def end_turn(self, turn_items: list[object]) -> LoopTrip | None:
+        """Record the facts, effects, plans and results of a turn.
 
-        Return a trip after too many turns with nothing new.
+        Return a trip if the last `IDLE_TURNS` turns produced nothing new.
         """
-        fresh = {digest_of(each) for each in news} - self._seen
+        fresh = {digest_of(each) for each in turn_items} - self._seen
         self._seen |= fresh
         self._idle = 0 if fresh else self._idle + 1
         if self._idle < IDLE_TURNS:
             return None
+        # The text is in logs, and a replay compares it.
         hint = "nothing new came of the last turns: answer with what there is, or ask"
         return self._trip(
             "idle", "turns", self._idle, (), ("facts", "effects", "plan", "results"), hint

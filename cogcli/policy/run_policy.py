@@ -254,8 +254,8 @@ class RunPolicy:
         unresolved = self._find_unresolved(data)
         lacking = next((name for name in unresolved if not _is_open(name, call.unknown)), "")
         reason = self._find_unkept(call, verdict, lacking)
-        binds = self._binds(verdict) and is_above(call.approval_mode, "read_only")
-        if not reason and binds and lacking:
+        may_be_made = self._may_be_made(verdict) and is_above(call.approval_mode, "read_only")
+        if not reason and may_be_made and lacking:
             reason = f"evidence_missing:{lacking}"
         if reason:
             verdict = verdict._replace(
@@ -273,7 +273,7 @@ class RunPolicy:
         """Return why an obligation of a call is not kept, also of one that a person decides about. Empty if all are
         kept, or if the call is not made. `lacking` is a piece of required evidence without a value.
         """
-        if not self._binds(verdict):
+        if not self._may_be_made(verdict):
             return ""
         if verdict.outcome == "escalate" and (reason := self._find_refusal_by_mode(call)):
             return reason
@@ -284,8 +284,10 @@ class RunPolicy:
             return "obligation_not_kept"
         return "" if call.named_user or "named_user" not in obligations else "named_user"
 
-    def _binds(self, verdict: Verdict) -> bool:
-        """Return whether a call may be made, or may be made after a person decided about it."""
+    def _may_be_made(self, verdict: Verdict) -> bool:
+        """Return whether the verdict allows the call, or would after a person approves it. Edition 1 counts the
+        first case only.
+        """
         return verdict.allows or (verdict.asks and self.edition >= LATEST_EDITION)
 
     def _find_refusal_by_mode(self, call: GovernedCall) -> str:

@@ -32,13 +32,14 @@ def known_places(flow: Lineage, found: list[TargetFlow]) -> list[str]:
     return list(dict.fromkeys([*(target.name for target in found), *read]))
 
 
-def causes(
-    reference: str, fold: History, flow: Lineage, declared: DeclaredPlaces
+def find_cause_chains(
+    reference: str, history: History, flow: Lineage, declared: DeclaredPlaces
 ) -> list[list[str]]:
-    """Return chains of causes that start at a reference.
+    """Return the chains of causes that start at a reference.
 
-    Each word is a place in the state, or a step with its status if it is not done."""
-    return _CauseSearch(fold.root or RunHistory(""), flow, declared).chains(reference)
+    Each element names places in the state, or steps; a step that is not done has its status. If there are too many
+    chains, the last one counts the rest."""
+    return _CauseSearch(history.root or RunHistory(""), flow, declared).chains(reference)
 
 
 def why(chains: list[list[str]], glyphs: Glyphs) -> list[StyledLine]:

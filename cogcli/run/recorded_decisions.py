@@ -128,8 +128,17 @@ def decide_again(
             yield found
 
 
+_StepKey = tuple[str | None, str | None]
+"""The run and the path of a step."""
+_GateVerdict = tuple[str, str]
+"""A verdict, and the gate at which a person decides."""
+
+
 class RedecisionFold:
-    """The state known at one position of a log. With `use`, other calls may have been made before."""
+    """Decides the calls of a log again under another policy, event by event.
+
+    With `use`, limits count the calls that this policy allows, and not those that the log records.
+    """
 
     def __init__(
         self,
@@ -143,8 +152,8 @@ class RedecisionFold:
         self._started: RunStarted | None = None
         self._states: RunStates = {}
         self._answers: dict[str, Event] = {}
-        self._asked: dict[tuple[str | None, str | None], tuple[str, str]] = {}
-        self._lifted: dict[tuple[str | None, str | None], frozenset[tuple[str, str]]] = {}
+        self._last_verdict_by_step: dict[_StepKey, _GateVerdict] = {}
+        self._approved_by_step: dict[_StepKey, frozenset[_GateVerdict]] = {}
         self._turn, self._now = 1, ""
 
     def step(self, event: Event) -> ReplayedDecision | None:
@@ -244,10 +253,12 @@ class RedecisionFold:
     ) -> frozenset[tuple[str, str]]:
         """Record a decision, and return the gates of its call that people have approved."""
         key = event.run_id, event.step_id
-        if answered and key in self._asked:
-            self._lifted[key] = self._lifted.get(key, frozenset()) | {self._asked[key]}
-        self._asked[key] = (decided.verdict or "", decided.gate or "")
-        return self._lifted.get(key, frozenset())
+        if answered and key in self._last_verdict_by_step:
+            self._approved_by_step[key] = self._approved_by_step.get(key, frozenset()) | {
+                self._last_verdict_by_step[key]
+            }
+        self._last_verdict_by_step[key] = (decided.verdict or "", decided.gate or "")
+        return self._approved_by_step.get(key, frozenset())
 
     def _facts_at_decision(self, decided: PolicyDecided) -> Facts:
         """Return the facts of the decision, together with the facts that this pack reads from the run's earlier

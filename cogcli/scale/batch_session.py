@@ -32,7 +32,7 @@ from cogcli.scale.executor import Executor
 from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.in_process import InProcessExecutor
 from cogcli.scale.input_lines import open_input, read_checked_lines
-from cogcli.scale.keeping import BatchKeeper, RetainedShard, archives_lines
+from cogcli.scale.keeping import BatchKeeper, RetainedShard, uses_archives
 from cogcli.scale.ledger import Ledger, LedgerEntry, SentLine
 from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_result import result_from_entry, result_from_episode, row_of
@@ -88,7 +88,7 @@ class BatchSession:
     def _make_keeper(self) -> BatchKeeper | None:
         """Return what keeps the episodes in archives; None for folders."""
         request = self._request
-        if not archives_lines(request.keep, self._header.input.lines):
+        if not uses_archives(request.keep, self._header.input.lines):
             return None
         shard = RetainedShard(
             request.shard, self._key, self._totals, self._ledger, self._header.input.lines, self._selects,
@@ -133,7 +133,7 @@ class BatchSession:
         self._restore(rows)
         keeper = self._keeper
         if keeper is not None:
-            self._unrecorded = keeper.find_unrecorded()
+            self._unrecorded = keeper.find_unrecorded_lines()
             keeper.remove_moved_folders()
         executor = self._open_executor(observer, stop)
         started, before = time.monotonic(), self._totals.ended

@@ -149,7 +149,7 @@ class Coordinator:
         self._waiting: list[tuple[float, int, float, LineTask]] = []
         """Busy lines: when to send again, the line, the last wait, and the task."""
         self._waits: dict[int, float] = {}
-        self._again: list[LineTask] = []
+        self._to_resend: list[LineTask] = []
         """Lines whose worker died."""
         self._deaths: Counter[int] = Counter()
         self._error: CogcliError | None = None
@@ -179,8 +179,8 @@ class Coordinator:
         return bool(self._stop.signals) or self.was_limited or self._error is not None
 
     def _has_work(self, upcoming: _Lookahead) -> bool:
-        is_held = upcoming.peek() is not None or bool(self._waiting) or bool(self._again)
-        return is_held or self._executor.running > 0
+        has_unsent_lines = bool(self._waiting or self._to_resend) or upcoming.peek() is not None
+        return has_unsent_lines or self._executor.running > 0
 
     def _seconds_to_wait(self) -> float:
         due = self._waiting[0][0] - self._clock() if self._waiting else _TICK
@@ -206,8 +206,8 @@ class Coordinator:
             self._executor.submit(task)
 
     def _next_task(self, upcoming: _Lookahead, now: float) -> LineTask | None:
-        if self._again:
-            return self._again.pop(0)
+        if self._to_resend:
+            return self._to_resend.pop(0)
         if self._waiting and self._waiting[0][0] <= now:
             return heappop(self._waiting)[3]
         task = upcoming.peek()
@@ -286,7 +286,7 @@ class Coordinator:
     def _repeat_lost(self, task: LineTask) -> None:
         self._deaths[task.line] += 1
         if self._deaths[task.line] < _MOST_DEATHS:
-            self._again.append(task)
+            self._to_resend.append(task)
             return
         error = {
             "code": "batch.worker-died",

@@ -44,9 +44,9 @@ _TOGETHER: Final = 200
 """Lines that move at a time: each move of several costs some syncs."""
 
 
-def archives_lines(keep: str, lines: int) -> bool:
-    """Return whether a batch of so many lines keeps episodes in archives."""
-    return keep == ARCHIVED or (keep == AUTO and lines > MOST_FOLDERS)
+def uses_archives(keep: str, line_count: int) -> bool:
+    """Return whether a batch of `line_count` lines keeps its episodes in archives."""
+    return keep == ARCHIVED or (keep == AUTO and line_count > MOST_FOLDERS)
 
 
 class FolderQuota:
@@ -119,13 +119,14 @@ class BatchKeeper:
         elif isinstance(entry, LedgerEntry) and entry.is_final:
             self._note(entry, is_found=True, keeps=self._quota.takes(entry))
 
-    def find_unrecorded(self) -> dict[int, str]:
-        """Return the places of archived lines of the shard whose end the ledger lacks, by line: their process was
-        killed after it had archived them.
+    def find_unrecorded_lines(self) -> dict[int, str]:
+        """Return the place in the archive of each archived line that has no final entry in the ledger, by line.
+
+        This happens if a process is killed between the two writes.
         """
         done = self._totals.done
         lines = self._archive.lines(self._key)
-        return {line: at for line, at in lines if line not in done and self._shard.has(line)}
+        return {line: place for line, place in lines if line not in done and self._shard.has(line)}
 
     def remove_moved_folders(self) -> None:
         """Remove the folders of lines that moved before a kill. Raise UnusableEnvironment `env.disk`."""

@@ -72,7 +72,7 @@ def merge_results(files: Sequence[ResultFile], output: str) -> MergedResults:
     """
     if len(files) > _MOST_FILES:
         raise UsageError("usage.value", f"{len(files)} files, at most {_MOST_FILES} are merged")
-    _require_whole(files)
+    _require_complete_batch(files)
     places = _index_rows(files)
     counts = _RowCounts()
     try:
@@ -92,8 +92,8 @@ def merge_results(files: Sequence[ResultFile], output: str) -> MergedResults:
     return merged
 
 
-def _require_whole(files: Sequence[ResultFile]) -> None:
-    """Raise UsageError unless the shards among the files are all the parts of one batch, each once."""
+def _require_complete_batch(files: Sequence[ResultFile]) -> None:
+    """Raise UsageError unless the files of shards are all the shards of one batch, each once."""
     shards = [file for file in files if file.shard.parts > 1]
     if not shards:
         return
@@ -101,10 +101,10 @@ def _require_whole(files: Sequence[ResultFile]) -> None:
     counts = Counter(file.shard for file in shards)
     twice = [shard.name for shard, count in counts.items() if count > 1]
     if twice:
-        raise parts_error(f"shard {twice[0]} is there twice", ", ".join(twice))
+        raise parts_error(f"shard {twice[0]} appears twice", ", ".join(twice))
     missing = _find_missing_shards(counts)
     if missing:
-        raise parts_error("not all shards are there", "missing " + ", ".join(missing[:10]))
+        raise parts_error("some shards are missing", ", ".join(missing[:10]))
 
 
 def _require_one_batch(shards: Sequence[ResultFile]) -> None:

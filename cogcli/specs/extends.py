@@ -42,25 +42,27 @@ class ExtendsChain(NamedTuple):
 
 
 def follow_bases(
-    own: SpecFile, find: Callable[[str], SpecFile | None], canonical: Callable[[str], str]
+    start: SpecFile,
+    find_file: Callable[[str], SpecFile | None],
+    resolve_id: Callable[[str], str],
 ) -> ExtendsChain:
     """Return the chain that starts at a capability's file.
 
-    `find` returns the effective file for an id, `canonical` the id for a name.
+    `find_file` returns the effective file of an id, or None. `resolve_id` returns the id for an id or an alias.
     """
-    files = [own]
+    files = [start]
     while (base := value_at(files[-1].raw, "extends")) is not None:
-        id = canonical(base)
+        id = resolve_id(base)
         ids = [loaded.id for loaded in files]
         if id in ids:
             cycle = " -> ".join([*ids[ids.index(id) :], id])
             return ExtendsChain(tuple(files), ("extends.cycle", f"cycle {cycle}"))
         if len(files) > MAX_BASES:
             return ExtendsChain(tuple(files), ("extends.depth", f"more than {MAX_BASES} bases"))
-        loaded = find(id)
+        loaded = find_file(id)
         if loaded is None:
             return ExtendsChain(
-                tuple(files), ("extends.unknown", "there is no such capability in order")
+                tuple(files), ("extends.unknown", "no valid capability has this id")
             )
         files.append(loaded)
     return ExtendsChain(tuple(files))

@@ -114,8 +114,8 @@ def _parse_slot(inner: str, offset: int) -> TemplateSlot:
     return TemplateSlot(tuple(match[1].split(".")), is_whole_value=False, default=match[2])
 
 
-def gives_file(value: object, inputs: Fields) -> bool:
-    """Return whether a request value is a whole input that is a file or a list of files."""
+def is_file_input(value: object, inputs: Fields) -> bool:
+    """Return whether a request value is exactly one slot for an input of type file, or list of files."""
     try:
         slots = slots_of(value) if isinstance(value, str) else []
     except TemplateFault:

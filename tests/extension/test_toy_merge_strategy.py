@@ -14,7 +14,7 @@ from cogcli.declarations.checked import problem_of
 from cogcli.episode.history import history_of
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.lineage import NOTHING, Lineage
-from cogcli.report.why import causes
+from cogcli.report.why import find_cause_chains
 from cogcli.specs.checks import check
 from cogcli.specs.json_schema import schema_of
 from cogcli.specs.layers import Layer
@@ -90,4 +90,7 @@ def test_a_row_is_all_that_a_strategy_needs(
     assert next(iter(replayed(events).values())).outputs == ran.state.outputs
     flow = Lineage(events)
     assert [write.strategy for write in flow.writes] == ["overwrite", "prepend"]
-    assert causes("outputs.notes", history_of(events), flow, NOTHING)[0][1] == "first, second"
+    assert (
+        find_cause_chains("outputs.notes", history_of(events), flow, NOTHING)[0][1]
+        == "first, second"
+    )

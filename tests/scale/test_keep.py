@@ -171,10 +171,10 @@ def test_up_to_a_thousand_lines_have_folders(pure: Any) -> None:
     pure.run(*RUN).assert_ok()
     assert folders(pure) == {rows(pure)[0]["episode_id"]}
     assert not archives(pure)
-    assert keeping.archives_lines("auto", 1_001)
-    assert not keeping.archives_lines("auto", 1_000)
-    assert not keeping.archives_lines("folders", 10**9)
-    assert keeping.archives_lines("archived", 1)
+    assert keeping.uses_archives("auto", 1_001)
+    assert not keeping.uses_archives("auto", 1_000)
+    assert not keeping.uses_archives("folders", 10**9)
+    assert keeping.uses_archives("archived", 1)
 
 
 @pytest.mark.parametrize("effect", ["none", "effect"])

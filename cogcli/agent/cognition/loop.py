@@ -14,7 +14,7 @@ from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.model_planner import ModelPlanner
 from cogcli.agent.cognition.planner import TEMPLATE, Planner
 from cogcli.agent.cognition.progress import Finish, Progress, Remember
-from cogcli.agent.cognition.reasoning import ModelAccess, Reasoning, begin_state
+from cogcli.agent.cognition.reasoning import ModelAccess, Reasoning, initial_state
 from cogcli.agent.cognition.turn import pass_turn
 from cogcli.agent.cognition.turn_record import milliseconds
 from cogcli.base.errors import BudgetExceededError, CogcliError, PolicyApprovalError
@@ -138,7 +138,7 @@ class AgentProgram:
                 self._stores.remember if self._stores else None,
             )
             if self._model is not None:
-                state = begin_state(self._invocation, self._model.mode, root.first.timestamp)
+                state = initial_state(self._invocation, self._model.mode, root.first.timestamp)
                 self._loop.reasoning = Reasoning(state, self._model, root)
         return self._loop
 

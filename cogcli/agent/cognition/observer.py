@@ -47,9 +47,9 @@ class Observer:
         self.calls = 0
         """How many steps of the root run made a call, of a capability or of a skill."""
         self.data_class = INTERNAL
-        """The highest classification of what calls gave."""
+        """The most restrictive data class among the outputs of the calls."""
         self.denial = ""
-        """The rule of the last denial, else its reason."""
+        """The rule or the reason of the last denial, or `budget_exceeded:KEY`. Empty without one."""
         self.post_gate_failed = False
         """Whether a gate after a call refused its response."""
 

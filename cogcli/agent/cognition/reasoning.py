@@ -109,26 +109,29 @@ class Reasoning:
         )
 
 
-def begin_state(invocation: Invocation, requested: str, now: str) -> AgentState:
-    """Return the first state of a run; `requested` is the mode that the user requested."""
-    layer = invocation.pack.decisions
+def initial_state(invocation: Invocation, requested_mode: str, now: str) -> AgentState:
+    """Return the state of an agent at the start of a run, with the user's message."""
+    decisions = invocation.pack.decisions
     session = read_record(RecordedSession, invocation.fetched.session)
-    intent = layer.intents.get(invocation.intent.intent)
-    templates = [layer.task_templates[id] for id in (intent.templates if intent else ())[:1]]
-    steps = max((len(template.steps) for template in templates), default=0)
-    mode = resolve_mode(requested, intent.risk if intent else "", steps, session.last_run_failed)
+    intent = decisions.intents.get(invocation.intent.intent)
+    risk, steps = "", 0
+    if intent is not None:
+        risk = intent.risk
+        if intent.templates:
+            steps = len(decisions.task_templates[intent.templates[0]].steps)
+    mode = resolve_mode(requested_mode, risk, steps, session.last_run_failed)
     profile = invocation.fetched.profile
-    begun = new_state(
+    update = new_state(
         invocation.request.message,
         user_id=invocation.request.user.user_id,
         profile=UserProfile.from_payload(profile) if profile else None,
         mode=mode,
-        mode_locked=requested == mode,
+        mode_locked=requested_mode == mode,
         max_iterations=int(invocation.limits["turns"]),
         debug=invocation.debug,
         messages=[message.json for message in session.messages],
         reasoning=ReasoningContext.from_payload(session.reasoning),
     )
     return add_message(
-        begun.state, {"role": "user", "content": invocation.request.message}, now
+        update.state, {"role": "user", "content": invocation.request.message}, now
     ).state

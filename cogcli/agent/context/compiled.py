@@ -41,7 +41,9 @@ REQUEST: Final = "request"
 
 
 class Omission(NamedTuple):
-    """A block or a line of the state that did not fit or was cut, and the reason."""
+    """Content that the context leaves out or shortens, and the reason: a block, a line of the agent's state, a held
+    attachment, or summarized messages.
+    """
 
     block_id: str
     bucket: str

@@ -51,10 +51,12 @@ def find_contradictions(found: Compilation) -> KnownContradictions:
     return KnownContradictions(tuple(unresolved), tuple(settled))
 
 
-def _group_edges(found: Compilation) -> dict[Key, list[object]]:
+def _group_edges(compilation: Compilation) -> dict[Key, list[object]]:
+    """Return the values of the visible edges without faults, by entity and predicate."""
     groups: dict[Key, list[object]] = defaultdict(list)
-    for edge in found.compile_input.edges:
-        if not explain_hidden(edge, found.query) and not fault_of(edge, found.query):
+    query = compilation.query
+    for edge in compilation.compile_input.edges:
+        if not explain_hidden(edge, query) and not fault_of(edge, query):
             groups[edge.subject, edge.predicate].append(edge.stated)
     return groups
 

@@ -94,14 +94,14 @@ class ProviderApi(NamedTuple):
     """The reference to the key for that address."""
     features: tuple[str, ...]
     optional: dict[str, str]
-    """Optional members of a request body. Each maps to the words in a server's error that report its refusal."""
+    """Optional members of a request body. Each maps to a regular expression that matches a server's error about it."""
     headers: Callable[[str], dict[str, str]]
     """Return the additional headers for a key. The key may be empty."""
     body: Callable[[Outgoing], Json]
     reply: Callable[[object], ProviderReply | None]
-    """The reply in a body; None for a body of an unknown form."""
+    """Return the reply in a body, or None for a body of an unknown form."""
     fold: Callable[[], StreamFold]
-    """The fold of one stream."""
+    """Return a new fold for one stream."""
 
 
 class ProviderFailure(Exception):

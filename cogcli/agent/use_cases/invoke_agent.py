@@ -11,7 +11,7 @@ from cogcli.agent.cognition.loop import agent_run
 from cogcli.agent.cognition.model_calls import OnResponse
 from cogcli.agent.cognition.model_planner import ModelPlanner, count_tool
 from cogcli.agent.cognition.planner import TEMPLATE, JudgmentView, to_plan
-from cogcli.agent.cognition.reasoning import begin_state
+from cogcli.agent.cognition.reasoning import initial_state
 from cogcli.agent.context.compiler import compile_context
 from cogcli.agent.use_cases.builtin_pack import count_block, read_only_pack
 from cogcli.agent.use_cases.compile_context import (
@@ -201,7 +201,7 @@ def dry_run(settings: Settings, command: AgentCommandInput) -> Json:
         require_trust(catalog)
         require_prices(model, invocation.limits)
         state, room = (
-            begin_state(invocation, model.mode, now),
+            initial_state(invocation, model.mode, now),
             int(invocation.limits["tokens.context"]),
         )
         view = JudgmentView(invocation, context, 1, now=now, room=room, state=state)

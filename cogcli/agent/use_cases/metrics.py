@@ -21,6 +21,9 @@ from cogcli.policy.metrics import Measure, MeasuredRun, RunMeter, TargetResult, 
 from cogcli.run.policy import ceiling_of, pack_of
 from cogcli.run.policy_request import PolicyRequest
 
+PackCache = dict[tuple[str, str], Pack]
+"""Loaded packs by the digest of a run's specs and the reference of its primary pack."""
+
 
 class MetricsQuery(NamedTuple):
     """The runs to measure: these episodes, or all runs of agents; under a pack, of an intent, since a time."""
@@ -71,7 +74,7 @@ def collect(
     Raise UsageError for a named episode that is not an agent's. Raise UnusableEnvironment `episode.unreadable` for
     a named episode, or for any in a strict query.
     """
-    packs: dict[str, Pack] = {}
+    packs: PackCache = {}
     runs = list(_fitting_runs(settings, query, packs, warn))
     under = dict.fromkeys(run.pack_ref for run in runs)
     targets = {pack.ref: pack.evaluation.targets for pack in packs.values() if pack.ref in under}
@@ -82,7 +85,7 @@ def collect(
 def _fitting_runs(
     settings: Settings,
     query: MetricsQuery,
-    packs: dict[str, Pack],
+    packs: PackCache,
     warn: Callable[[CogcliError], None],
 ) -> Iterator[MeasuredRun]:
     for candidate in _candidates(settings, query):
@@ -119,12 +122,12 @@ def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_EpisodeCan
             yield _EpisodeCandidate(row.directory, query.strict and row.skill is not None)
 
 
-def _measure_run(directory: Path, since: str | None, packs: dict[str, Pack]) -> MeasuredRun | None:
-    """Measure one run, or return None if it began before `since`. `packs` caches packs by the digest of their specs."""
+def _measure_run(directory: Path, since: str | None, packs: PackCache) -> MeasuredRun | None:
+    """Measure one run, or return None if it began before `since`. `packs` has the packs that were loaded."""
     log = read_agent_log(directory)
     if since is not None and log.started.timestamp < since:
         return None
-    pack = _pack_of(log, packs)
+    pack = _load_pack(log, packs)
     with log.refusing():
         given = PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()
         meter, decision = RunMeter(ceiling_of(pack, given.safety_mode)), DecisionFold(log.started)
@@ -137,12 +140,13 @@ def _measure_run(directory: Path, since: str | None, packs: dict[str, Pack]) -> 
         return meter.finish(decision.record(), projection.duration_ms())
 
 
-def _pack_of(log: AgentLog, packs: dict[str, Pack]) -> Pack:
-    digest = start_of(log.started).pins.specs_blob
-    if digest not in packs:
+def _load_pack(log: AgentLog, packs: PackCache) -> Pack:
+    """Return the primary pack of a run, from `packs` if it was loaded before."""
+    start = start_of(log.started)
+    request = PolicyRequest.recorded(start) or PolicyRequest()
+    key = start.pins.specs_blob, request.pack
+    if key not in packs:
         catalog = log.read_catalog()
         with log.refusing():
-            packs[digest] = pack_of(
-                catalog, PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()
-            )
-    return packs[digest]
+            packs[key] = pack_of(catalog, request)
+    return packs[key]

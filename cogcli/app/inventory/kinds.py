@@ -389,11 +389,13 @@ class SearchResults(NamedTuple):
     near: tuple[str, ...]
 
 
-def search_specs(view: InventoryView, name: str, words: list[str], limit: int) -> SearchResults:
-    """Return the specs of a kind that match the words, the best first
+def search_specs(
+    view: InventoryView, kind_name: str, words: list[str], limit: int
+) -> SearchResults:
+    """Return the specs of one kind that match the words, best match first, at most `limit`
     (docs/reference/command-line.md#search)."""
-    kind = KINDS[name]
-    specs = dict(sorted(getattr(view.catalog, name).items()))
+    kind = KINDS[kind_name]
+    specs = dict(sorted(getattr(view.catalog, kind_name).items()))
     texts = {id: kind.texts(kind.row(view, spec), spec) for id, spec in specs.items()}
     hits = search(words, texts)
     return SearchResults([_build_row(view, kind, specs[id]) for id in hits.keys[:limit]], hits.near)

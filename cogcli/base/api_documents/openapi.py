@@ -346,7 +346,7 @@ class OpenApiDocument:
         scheme = schemes.resolved(name)
         match scheme.text("type"):
             case "http":
-                return _http_scheme(name, scheme.text("scheme"))
+                return _parse_http_scheme(name, scheme.text("scheme"))
             case "oauth2" | "openIdConnect":
                 return Scheme(name, "token")
             case "apiKey":
@@ -356,9 +356,9 @@ class OpenApiDocument:
         return Scheme(name)
 
 
-def _http_scheme(name: str, word: str) -> Scheme:
-    """Return a scheme of the header Authorization: a word and a token, unless the scheme is known to
-    be of another form."""
+def _parse_http_scheme(name: str, word: str) -> Scheme:
+    """Return how an HTTP security scheme fills the header Authorization: `basic`, or a word such as
+    `Bearer` before a token. The kind is empty if the scheme is not supported."""
     lower = word.lower()
     if lower in ("", "bearer"):
         return Scheme(name, "token" if word else "")

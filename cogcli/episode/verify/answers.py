@@ -32,8 +32,8 @@ class SignedAnswers:
         self._requests: dict[str, Approval] = {}
         self._answers: list[_LoggedAnswer] = []
 
-    def take(self, line: int, event: Event) -> None:
-        """Take an event into account."""
+    def apply(self, line: int, event: Event) -> None:
+        """Record a request for approval, or a signed answer to one. Other events are ignored."""
         kind = event.event_type
         if kind == ApprovalRequested.event.name:
             request = read_record(Approval, event.payload)

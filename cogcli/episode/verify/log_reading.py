@@ -18,7 +18,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import WaypointSet, row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.declarations.shared_events import SharedAct
+from cogcli.declarations.shared_events import SharedActivity
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs
 from cogcli.episode.action_log import DocumentText
@@ -211,12 +211,12 @@ class LogReading:
         events = reading.read(batch, found)
         self.last_timestamp = events[-1].timestamp
         acts = [
-            read_record(SharedAct, event.payload) if event.phase == "act" else None
+            read_record(SharedActivity, event.payload) if event.phase == "act" else None
             for event in events
         ]
         for (number, _, _), event in zip(batch, events, strict=True):
             if event.phase == "governance":
-                self.answers.take(number, event)
+                self.answers.apply(number, event)
         numbered = [*zip((number for number, _, _ in batch), events, acts, strict=True)]
         if self.lines.chained:
             for number, event, act in numbered:
@@ -243,7 +243,7 @@ class LogReading:
             yield chunk
 
     def _fold(
-        self, number: int, event: Event, act: SharedAct | None, projections: list[int]
+        self, number: int, event: Event, act: SharedActivity | None, projections: list[int]
     ) -> Iterator[Finding]:
         if row_of(event.event_type).projected:
             self.evidence = event

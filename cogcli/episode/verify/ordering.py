@@ -15,7 +15,7 @@ from cogcli.declarations.events import EVENT_TYPES, row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.session_events import CallWitnessed
-from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
+from cogcli.declarations.shared_events import SharedActivity, SharedPlan, SharedPlanStep
 from cogcli.episode.layout import EVENTS, Finding, error_finding
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
@@ -100,7 +100,7 @@ class OrderingCheck:
         self._unknown_types: set[str] = set()
         self._kept = 0
 
-    def check(self, number: int, event: Event, act: SharedAct | None) -> list[Finding]:
+    def check(self, number: int, event: Event, act: SharedActivity | None) -> list[Finding]:
         """Return the findings about one event, after the events before it. `act` is the payload of an act."""
         faults = self._order(event) + self._step(event, act) + self._payload(event)
         faults += self._witness(event)
@@ -181,7 +181,7 @@ class OrderingCheck:
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def _step(self, event: Event, act: SharedAct | None) -> Faults:
+    def _step(self, event: Event, act: SharedActivity | None) -> Faults:
         kind = event.event_type
         if act is None or kind is None or (step := act.step_id) is None:
             return []
@@ -207,7 +207,7 @@ class OrderingCheck:
     def _is_unplanned(self, step: str) -> bool:
         return self._planned is not None and StepPath(step).root_step not in self._planned
 
-    def _finish(self, run: _Run, step: str, act: SharedAct) -> Faults:
+    def _finish(self, run: _Run, step: str, act: SharedActivity) -> Faults:
         faults: Faults = []
         if run.ended.add(step):
             faults.append(("step.twice-ended", f"step `{step:.60}` has ended before"))
@@ -242,7 +242,7 @@ class OrderingCheck:
         return [("call.witnessed", f"a call of `{seen.tool:.60}` {why}, but ran")]
 
 
-def _has_result(act: SharedAct) -> bool:
+def _has_result(act: SharedActivity) -> bool:
     """Return whether a step has a result of its own, not one of an earlier episode."""
     has_result = act.action_id is not None or act.tool is not None
     return has_result and "reused_from" not in act.json

@@ -43,23 +43,28 @@ class FetchRequest(NamedTuple):
 
 
 def fetch(
-    access: HostAccess, sent: FetchRequest, seconds: float, *, redirects: int, maximum: int
+    access: HostAccess, request: FetchRequest, seconds: float, *, redirects: int, max_bytes: int
 ) -> FetchReply:
-    """Send a request within the access of a call and return its reply; see `cogcli.sdk.fetch`."""
+    """Send a request to a host that the call may reach, follow redirects of GET, and return the success reply.
+
+    See `cogcli.sdk.fetch`.
+    """
     deadline = time.monotonic() + seconds
     http = Http(proxies=access.proxies)
     try:
         for _ in range(redirects + 1):
-            headers = (("User-Agent", f"cogcli/{__version__}"), *sent.headers)
-            request = HttpRequest(
-                sent.method, _encode_address(sent.url), headers, sent.body, access.network, maximum
+            headers = (("User-Agent", f"cogcli/{__version__}"), *request.headers)
+            address = _encode_address(request.url)
+            http_request = HttpRequest(
+                request.method, address, headers, request.body, access.network, max_bytes
             )
-            reply = http.send(request, deadline, access.cancel or Cancellation())
+            reply = http.send(http_request, deadline, access.cancel or Cancellation())
             target = reply.header("location") if reply.status in _MOVED and redirects else ""
-            if not target or sent.method != "GET":
-                return _require_success(reply, sent, access)
-            sent = _follow_redirect(sent, target, access)
-        text = f"more than {redirects} redirects, the last to {access.mask_text(sent.url)[:_SHOWN]}"
+            if not target or request.method != "GET":
+                return _require_success(reply, request, access)
+            request = _follow_redirect(request, target, access)
+        last = access.mask_text(request.url)[:_SHOWN]
+        text = f"more than {redirects} redirects, the last to {last}"
         raise RejectedError("call.rejected", text, left=True)
     finally:
         http.close()

@@ -32,7 +32,7 @@ from cogcli.protocols.contract_finding import (
 from cogcli.protocols.openapi.checks import CHANGING
 from cogcli.protocols.openapi.security import is_met, suggest_auth
 from cogcli.specs.request_locations import RequestLocation, place_of
-from cogcli.specs.template import gives_file
+from cogcli.specs.template import is_file_input
 from cogcli.specs.unchecked import value_at
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
@@ -284,7 +284,7 @@ def _file_findings(
     take it. What a file holds has no schema."""
     for key, place in places.items():
         takes_file = _takes_file(operation.body, place)
-        given = gives_file(binding.request[key], capability.inputs)
+        given = is_file_input(binding.request[key], capability.inputs)
         if takes_file and not given:
             message = f"`{key}` of operation `{operation.title}` is a file, and no input of the type file is given"
             hint = f"write {key}: input.NAME, and declare it as {{type: file}} in the capability"

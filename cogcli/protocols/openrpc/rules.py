@@ -71,9 +71,10 @@ def _case(
     return RuleCase(answering, call._replace(protocol="openrpc"), path=_PATH, **wanted)
 
 
-def _call(seen: Sequence[ReceivedRequest]) -> Json:
-    found: Json = json.loads(seen[0].body)
-    return found
+def _first_message(requests: Sequence[ReceivedRequest]) -> Json:
+    """Return the JSON-RPC message of the first request."""
+    message: Json = json.loads(requests[0].body)
+    return message
 
 
 def _id_of(seen: ReceivedRequest) -> object:
@@ -110,7 +111,7 @@ _rejected: Final[Callable[..., RuleCase]] = partial(_case, error="call.rejected"
 RULES: Final[InvokerRules] = {
     "post": InvokerRule("a POST to the url, version 2.0, ids from 1", (
         _case(_result({"n": 1}), outputs={"r": {"n": 1}},
-              sent=lambda seen: (seen[0].method, seen[0].path, _call(seen)),
+              sent=lambda seen: (seen[0].method, seen[0].path, _first_message(seen)),
               wanted=("POST", _PATH, {"jsonrpc": "2.0", "method": "op", "params": {"a": 1}, "id": 1})),)),
     "result.any": InvokerRule("the result is the body, whatever its type", (
         *(_case(_result(result), outputs={"r": result}) for result in (7, "text", [1], None, False)),)),
@@ -121,10 +122,10 @@ RULES: Final[InvokerRules] = {
         *(_broken(_result(7, id=wrong)) for wrong in (2, "1", 1.5, None, True, [1])),)),
     "params.position": InvokerRule("params by position where the document says so", (
         _case(_result(3), call=_ADD, outputs={"r": 3},
-              sent=lambda seen: _call(seen)["params"], wanted=[2, 1]),)),
+              sent=lambda seen: _first_message(seen)["params"], wanted=[2, 1]),)),
     "notification": InvokerRule("a method without result has no id; answers are ignored", (
         *(_case(answering, call=_TELL,
-                sent=lambda seen: "id" in _call(seen), wanted=False)
+                sent=lambda seen: "id" in _first_message(seen), wanted=False)
           for answering in (lambda seen: ServerReply(204), _result(9))),
         _case(lambda seen: ServerReply(500), call=_TELL, error="call.server-error"))),
     "method.name": InvokerRule("only method names are sent, never rpc.*", (

@@ -85,21 +85,21 @@ class ReadySet:
 class GraphDriver(QuickCalls):
     """Runs the steps of one run. `endings` maps the position of each ended step to its ending.
 
-    As `QuickCalls` it runs ready steps to their ends whose only calls are quick.
+    By the methods of `QuickCalls` it completes ready steps that make quick calls only, without a task for each.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._loop = run.engine.loop
         self._ready = ReadySet(run.plan)
-        self._blackboard = WriteOrder(run.plan.writes_after, len(run.plan.steps), run.wrote_at)
+        self._write_order = WriteOrder(run.plan.writes_after, len(run.plan.steps), run.wrote_at)
         self._tasks: dict[int, Task] = {}
         self.endings: dict[int, Ending] = {}
         self.halted = False
         self._quick: tuple[int, PlainStep] | None = None
         """The step whose quick call is being made."""
         self._next: tuple[int, StepStart] | None = None
-        """The step that ended a series of quick calls, because it needs a task, and what there is of it."""
+        """The step that ended a series of quick calls because it needs a task, and what was begun of it."""
         self._ended: tuple[int, Ending] | None = None
         """The step that ended such a series with its own ending."""
 
@@ -187,7 +187,7 @@ class GraphDriver(QuickCalls):
     def _spawn(self, index: int, start: StepStart) -> Effects:
         """Run a step from `start` on as a task."""
         planned = self._run.plan.steps[index]
-        spawn = self._run.spawn_step(self._run, planned, self._blackboard, start)
+        spawn = self._run.spawn_step(self._run, planned, self._write_order, start)
         self._tasks[index] = yield spawn
 
     def wait(self, *, until: float) -> Effects:
@@ -219,7 +219,7 @@ class GraphDriver(QuickCalls):
 
     def _close_writes(self, indices: Sequence[int]) -> Effects:
         """Record that these steps will not write any more, and wake the steps that waited only for them."""
-        for waiting in self._blackboard.close(indices):
+        for waiting in self._write_order.close(indices):
             if waiting in self._tasks:
                 yield Wake(self._tasks[waiting])
 

@@ -27,7 +27,7 @@ from cogcli.specs.template import (
     TemplateFault,
     TemplateSlot,
     files_in,
-    gives_file,
+    is_file_input,
     slots_of,
     texts,
 )
@@ -229,7 +229,7 @@ def _check_sent_files(
     has_document = service is not None and "spec_ref" in service.settings
     is_described = protocol.sends_files and has_document
     for path, text in texts(binding.request, ("request",)):
-        if not gives_file(text, capability.inputs) or (is_described and len(path) == _WHOLE):
+        if not is_file_input(text, capability.inputs) or (is_described and len(path) == _WHOLE):
             continue
         message = f"`{_join_path(path)}` of service `{binding.service}` takes no file"
         hint = "only a part of a form or a whole body is a file"

@@ -22,12 +22,12 @@ from cogcli.specs.step_values import reference_of
 
 
 def _check_duplicates(
-    step: StepFacts, output: Mapping[str, str], good: list[tuple[str, Target]]
+    step: StepFacts, output: Mapping[str, str], targets: list[tuple[str, Target]]
 ) -> None:
-    """Report outputs of one step that write to the same target, unless the target combines its writes."""
-    overwritten = {left for left, _ in good if not _is_combined(step, output[left])}
-    for left, other in find_overlapping_targets(good):
-        if left in overwritten or other in overwritten:
+    """Report outputs of one step whose targets overlap, unless both targets combine their writes."""
+    overwriting = {left for left, _ in targets if not _is_combined(step, output[left])}
+    for left, other in find_overlapping_targets(targets):
+        if left in overwriting or other in overwriting:
             message = f"`{output[left]}` is also written by `{other}`"
             hint = "write merge_strategy: replace, or write elsewhere"
             step.report.error("target.duplicate", ("output", left), message, hint=hint)
@@ -42,7 +42,7 @@ def check_output(step: StepFacts) -> None:
         _note_hinted_writes(step)
         return
     strategy_of = step.step.config.strategy_of
-    good: list[tuple[str, Target]] = []
+    valid_targets: list[tuple[str, Target]] = []
     for left, right in step.step.output.items():
         path = ("output", left)
         produced, shape = _find_produced_field(step, left, path)
@@ -51,11 +51,11 @@ def check_output(step: StepFacts) -> None:
         if fault:
             step.report.fault(fault, path)
         elif target:
-            good.append((left, target))
+            valid_targets.append((left, target))
             maybe = _may_skip(step, left) or not produced.required
             strategy = strategy_of(right) or "overwrite"
             _note_write(step, PlannedWrite(target, path, strategy, produced, maybe, shape=shape))
-    _check_duplicates(step, step.step.output, good)
+    _check_duplicates(step, step.step.output, valid_targets)
     _check_strategies(step, step.step.output.values())
 
 

@@ -19,7 +19,7 @@ from cogcli.report.lineage import (
     targets,
 )
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
-from cogcli.report.why import causes, known_places, why
+from cogcli.report.why import find_cause_chains, known_places, why
 
 
 def shown(
@@ -35,7 +35,9 @@ def told(
     log = risk_review() if events is None else events
     return [
         plain_text(line)
-        for line in why(causes(reference, history_of(log), Lineage(log), declared), UNICODE)
+        for line in why(
+            find_cause_chains(reference, history_of(log), Lineage(log), declared), UNICODE
+        )
     ]
 
 
@@ -154,7 +156,7 @@ def test_what_can_be_asked_about_is_every_target_and_every_place_read() -> None:
 
 def test_arrows_are_ascii_where_they_must_be() -> None:
     log = risk_review()
-    (line,) = why(causes("vars.html", history_of(log), Lineage(log), DECLARED), ASCII)
+    (line,) = why(find_cause_chains("vars.html", history_of(log), Lineage(log), DECLARED), ASCII)
     assert plain_text(line) == "vars.html <- fetch <- inputs.url"
 
 
