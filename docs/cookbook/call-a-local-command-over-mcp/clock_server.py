@@ -3,11 +3,12 @@
 from datetime import date
 
 from mcp.server import MCPServer
+from mcp_types import ToolAnnotations
 
 server = MCPServer("clock")
 
 
-@server.tool()
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def days_between(first: str, last: str) -> int:
     """The days from one date to another."""
     return (date.fromisoformat(last) - date.fromisoformat(first)).days
