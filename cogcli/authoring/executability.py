@@ -152,13 +152,25 @@ def _judge_skill(
     if failed is not None:
         return _failed_result(base, failed)
     ran = [each.result for each in tested if each.really_ran(outside)]
-    has_network = bool(variable(settings.environ, NETWORK))
-    missing = needs
-    if not missing and not has_network:
-        missing = tuple(outside.values())
-    if not missing and not ran:
-        missing = _needs_of_cases(settings, tested)
+    missing = _find_missing(settings, tested, needs, outside, has_run=bool(ran))
     return _needing_result(base, missing) if missing else SpecResult(_passed_result(base, ran))
+
+
+def _find_missing(
+    settings: Settings,
+    tested: Sequence[_TestedCase],
+    needs: tuple[MissingRequirement, ...],
+    outside: Mapping[str, MissingRequirement],
+    *,
+    has_run: bool,
+) -> tuple[MissingRequirement, ...]:
+    """Return the needs of a skill that this machine lacks: of its specs, else the network, else of its cases."""
+    if needs:
+        return needs
+    has_network = bool(variable(settings.environ, NETWORK))
+    if outside and not has_network:
+        return tuple(outside.values())
+    return () if has_run else _needs_of_cases(settings, tested)
 
 
 def _passed_result(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:

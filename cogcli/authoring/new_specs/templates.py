@@ -89,13 +89,16 @@ _SETTINGS: Final = """\
 _IGNORED: Final = ".cogcli/\n"
 
 
-def new_project(settings: Settings, name: str, *, start: str, force: bool) -> NewSpecs:
-    """Create a project in a new directory, or in an existing one without changing its files.
+_TRUSTED_NOTE: Final = (
+    "the project is trusted: what is in this folder may start code and read your environment"
+)
+_UNTRUSTED_NOTE: Final = (
+    "it held files before, so it is not trusted; if it is yours: cogcli config trust"
+)
 
-    `start` is the directory to which `name` is relative, by default the working directory. A new or
-    empty directory is trusted as a folder, because everything in it will come from its owner. Raise
-    UsageError or UnusableEnvironment `env.disk`.
-    """
+
+def _resolve_project_root(settings: Settings, name: str) -> str:
+    """Return the absolute path of a new project. Raise UsageError for what is no name, or no directory."""
     if not is_plain_name(name):
         raise UsageError(
             "usage.value",
@@ -109,6 +112,17 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ne
             f"`{settings.display_path(root)}` is not a directory",
             hint="give another name",
         )
+    return root
+
+
+def new_project(settings: Settings, name: str, *, start: str, force: bool) -> NewSpecs:
+    """Create a project in a new directory, or in an existing one without changing its files.
+
+    `start` is the directory to which `name` is relative, by default the working directory. A new or
+    empty directory is trusted as a folder, because everything in it will come from its owner. Raise
+    UsageError or UnusableEnvironment `env.disk`.
+    """
+    root = _resolve_project_root(settings, name)
     was_empty = not os.path.isdir(root) or not os.listdir(root)
     skill = f"skills/local/{FIRST_SKILL.replace('.', '/')}/skill.yaml"
     files = [
@@ -122,14 +136,7 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ne
         if was_empty:
             accept_folder(root, settings.environ)
         write_schemas(Settings({}, settings.environ, base=root))
-    notes = [
-        "the project is trusted: what is in this folder may start code and read your environment"
-    ]
-    notes = (
-        notes
-        if was_empty
-        else ["it held files before, so it is not trusted; if it is yours: cogcli config trust"]
-    )
+    notes = [_TRUSTED_NOTE if was_empty else _UNTRUSTED_NOTE]
     notes += ["add .cogcli/ to .gitignore"] if ignored else []
     where = "" if root == settings.base and not start else f" -C {quote(os.path.join(start, name))}"
     shown = [settings.display_path(os.path.join(root, file.path)) for file in files]

@@ -197,18 +197,25 @@ def serve(
     if shadow:
         context.note(SHADOW_NOTE)
     silence_libraries()
-    most = SessionLimits()
-    limits = SessionLimits(
-        min(idle or most.idle_seconds, most.seconds),
-        max_calls or most.calls,
-        min(max_age or most.seconds, most.seconds),
-    )
+    limits = _session_limits(idle, max_calls, max_age)
     rule = _session_rule(session, session_from, on_unresolved)
     listener = _listen(context, http, token_file, session_from)
     request = GatewayRequest(
         options, from_ or "", session or "", hold, limits, rule, listener, ask_client
     )
     return _serve(context, request)
+
+
+def _session_limits(
+    idle: float | None, max_calls: int | None, max_age: float | None
+) -> SessionLimits:
+    """Return the limits of a session of these flags, none above the built-in age."""
+    most = SessionLimits()
+    return SessionLimits(
+        min(idle or most.idle_seconds, most.seconds),
+        max_calls or most.calls,
+        min(max_age or most.seconds, most.seconds),
+    )
 
 
 def _session_rule(session: str | None, source: str | None, on_unresolved: str) -> SessionRule:

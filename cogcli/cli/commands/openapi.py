@@ -75,10 +75,10 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     )
     jobs, live = flags.jobs or 4, flags.live
     names = max((cells(scenario.id) for scenario in scenarios), default=0)
-    servers = "live services" if live else "mock servers on 127.0.0.1"
-    dot = context.screen.out.glyphs.dot
     kind = "shipped scenario" if source.shipped and settings.project else "scenario"
-    head = f"{count_of(len(scenarios), kind)} {dot} {servers} {dot} {jobs} at a time"
+    servers = "live services" if live else "mock servers on 127.0.0.1"
+    parts = [count_of(len(scenarios), kind), servers, f"{jobs} at a time"]
+    head = f" {context.screen.out.glyphs.dot} ".join(parts)
     listener = _start_listing(context, head, names)
     verified = openapi_checks.verify_bindings(
         settings,
@@ -90,11 +90,9 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
         jobs=jobs,
         listener=listener,
     )
-    without = (
-        scenario_sources.bindings_without_scenario(settings, scenarios, protocol)
-        if flags.all
-        else ()
-    )
+    without: tuple[str, ...] = ()
+    if flags.all:
+        without = scenario_sources.bindings_without_scenario(settings, scenarios, protocol)
     context.own["without_scenario"] = list(without)
     context.answer(_summary(context, verified.results, verified.seconds, flags))
     if without:
