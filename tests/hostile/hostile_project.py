@@ -74,6 +74,8 @@ CONFIG: Final[dict[str, str]] = {
     "hooks.on_failure": 'hooks.on_failure = ["canary-program"]',
     "hooks.on_end": 'hooks.on_end = ["./canary-program", "x"]',
     "hooks.timeout_s": "hooks.timeout_s = 20",
+    "approvers": "",  # of the user alone: a project's file that sets one of these is refused
+    "episodes.mode": "",
     "packs": 'packs = {pins = {trap = "1.0.0"}, env = {prod = {trap = "1.0.0"}}}',
 }
 """Each key of `cogcli.toml`. A project's file is refused as a whole if it sets `export.otlp` or a proxy
@@ -286,7 +288,7 @@ PACK: Final = {
             "rationale": BAIT,
             "say": CUSTOMER_TEXT,
             "tests": [{"data": {"args": {"text": URL}}, "expect": "match"}, {"data": {"args": {"text": ""}},
-            "expect": "no_match"}],
+            "expect": "no_match"}, {"data": {"args": {"text": URL}}, "expect": {"say": CUSTOMER_TEXT}}],
         }],
         "read_only_actions": True,
     },

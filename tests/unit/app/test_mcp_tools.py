@@ -192,7 +192,12 @@ def test_a_bug_is_an_internal_error_and_nothing_more() -> None:
     )
     offer = ToolOffer({"demo.greet": ServedSkill(tool_of(skill(), (), "demo__greet"), loaded)}, [])
     lines: list[Any] = []
-    told = ServerListener(lambda *line: lines.append(line), bug=bugs.append, error=lambda _: None)
+    told = ServerListener(
+        lambda *line: lines.append(line),
+        bug=bugs.append,
+        error=lambda _: None,
+        warn=lambda _: None,
+    )
     tools = ToolHandlers(offer, Broken(), told)  # type: ignore[arg-type]
     asked: Any = SimpleNamespace(meta=None, session=None, request=None)
     params = mcp_types.CallToolRequestParams(name="demo.greet", arguments={"text": "x"})

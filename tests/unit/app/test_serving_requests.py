@@ -107,7 +107,9 @@ def test_a_hint_names_no_flag_that_a_client_could_not_give() -> None:
         )
 
     offer: Any = SimpleNamespace(tools={"t": SimpleNamespace(with_inputs=refuse)})
-    listener = ServerListener(lambda name, report: None, lambda bug: None, lambda result: None)
+    listener = ServerListener(
+        lambda name, report: None, lambda bug: None, lambda result: None, lambda warning: None
+    )
     handlers = ToolHandlers(offer, SimpleNamespace(), listener)  # type: ignore[arg-type]
     given: Any = SimpleNamespace(name="t", arguments={})
     reply = anyio.run(handlers.call, SimpleNamespace(meta=None, request=None), given)
