@@ -104,7 +104,7 @@ def _require_complete_batch(files: Sequence[ResultFile]) -> None:
         raise parts_error(f"shard {twice[0]} appears twice", ", ".join(twice))
     missing = _find_missing_shards(counts)
     if missing:
-        raise parts_error("some shards are missing", ", ".join(missing[:10]))
+        raise parts_error("some shards are missing", "missing " + ", ".join(missing[:10]))
 
 
 def _require_one_batch(shards: Sequence[ResultFile]) -> None:
