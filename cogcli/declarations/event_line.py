@@ -9,8 +9,8 @@ from cogcli.declarations.value_types import Json
 
 
 class EventLine:
-    """The object of a line in the log, without its checksum. Whoever appends it sets the members that differ, in
-    place. No key is added or removed, so that their order stays that of the event it is built from.
+    """The object of a line in the log, without its checksum. The members that differ are set in place before each
+    append. No key is added or removed, so that their order stays that of the event it is built from.
     """
 
     __slots__ = ("event_type", "members", "metrics", "payload", "phase")
@@ -26,7 +26,7 @@ class EventLine:
             self.members["metrics"] = self.metrics
 
     def to_event(self) -> Event:
-        """Return the event as it is now. Later changes of this line do not change it."""
+        """Return a copy of the event, which later changes of this line do not change."""
         members = {**self.members, "payload": {**self.payload}}
         if self.metrics:
             members["metrics"] = {**self.metrics}

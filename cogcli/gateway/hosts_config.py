@@ -157,10 +157,15 @@ def write_config(settings: Settings, host: AgentHost, flags: Sequence[str]) -> s
     folder = settings.project or settings.base
     path = os.path.join(folder, CONFIGS[host.name].file)
     document = merge_config(host, read_config(host, folder) or {}, flags)
+    write_document(settings, path, document)
+    return path
+
+
+def write_document(settings: Settings, path: str, document: Json) -> None:
+    """Write a host's file of the project. Raise UnusableEnvironment `env.disk`, `project.link`."""
     data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_atomic(path, data, mode=0o644, bound=settings.bound)
     except OSError as error:
         raise UnusableEnvironment("env.disk", f"{path} cannot be written: {error}") from error
-    return path

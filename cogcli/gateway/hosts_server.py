@@ -9,15 +9,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import orjson
-
 from cogcli.app.settings import Settings
 from cogcli.app.settings.trust_needs import HOST_FILES
 from cogcli.base.errors import UnusableEnvironment, UsageError
-from cogcli.base.files import UnreadableFile, read_regular, write_atomic
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.hosts import AgentHost
+from cogcli.gateway.hosts_config import write_document
 from cogcli.specs.unchecked import object_at
 
 NAME: Final = "cogcli"
@@ -56,12 +55,7 @@ def write_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> s
     document = read_servers(path, file) or {}
     own = build_server(settings, host, flags)
     document[SERVERS] = {**object_at(document, SERVERS), **own[SERVERS]}
-    data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomic(path, data, mode=0o644, bound=settings.bound)
-    except OSError as error:
-        raise UnusableEnvironment("env.disk", f"{path} cannot be written: {error}") from error
+    write_document(settings, path, document)
     return path
 
 

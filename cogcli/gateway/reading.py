@@ -63,7 +63,7 @@ def find_resource(offer: GatewayOffer, uri: str) -> ReadCall:
             return ReadCall(tools[server], {"uri": own}, f"{SCHEME}{server}/")
     elif len(tools) == 1:
         return ReadCall(next(iter(tools.values())), {"uri": uri})
-    text = f"Unknown resource: {uri[:128]}; a URI is {SCHEME}SERVER/URI, of one of: {_shown(tools)}"
+    text = f"Unknown resource: {uri[:128]}; a URI is {SCHEME}SERVER/URI, of one of: {_join_names(tools)}"
     raise MCPError(code=types.INVALID_PARAMS, message=text)
 
 
@@ -81,22 +81,23 @@ def find_prompt(offer: GatewayOffer, name: str, arguments: Json) -> ReadCall:
 
 def list_resources(offer: GatewayOffer) -> list[types.Resource]:
     """Return the resources of all servers whose resources may be read, each with its server in the URI."""
-    found = (
-        (each, {"uri": f"{SCHEME}{server}/{text_at(each, 'uri')}"})
-        for server in _tools_of(offer, READ)
-        for each in offer.listings[server].resources
-    )
-    return list(_valid(types.Resource, found))
+    listed = ((server, offer.listings[server].resources) for server in _tools_of(offer, READ))
+    return list(_valid(types.Resource, _with_server(listed, "uri")))
 
 
 def list_templates(offer: GatewayOffer) -> list[types.ResourceTemplate]:
     """Return the templates of URIs, each with its server."""
-    found = (
-        (each, {"uriTemplate": f"{SCHEME}{server}/{text_at(each, 'uriTemplate')}"})
-        for server in _tools_of(offer, READ)
-        for each in offer.listings[server].templates
-    )
-    return list(_valid(types.ResourceTemplate, found))
+    listed = ((server, offer.listings[server].templates) for server in _tools_of(offer, READ))
+    return list(_valid(types.ResourceTemplate, _with_server(listed, "uriTemplate")))
+
+
+def _with_server(
+    listed: Iterable[tuple[str, Iterable[Json]]], member: str
+) -> Iterator[tuple[Json, Json]]:
+    """Yield each entry, and the member of the gateway's entry that has the server in its URI."""
+    for server, entries in listed:
+        for entry in entries:
+            yield entry, {member: f"{SCHEME}{server}/{text_at(entry, member)}"}
 
 
 def list_prompts(offer: GatewayOffer) -> list[types.Prompt]:
@@ -147,8 +148,9 @@ def _tools_of(offer: GatewayOffer, method: str) -> dict[str, OfferedTool]:
     }
 
 
-def _shown(tools: Iterable[str]) -> str:
-    return ", ".join(sorted(tools)[:20]) or "none"
+def _join_names(servers: Iterable[str]) -> str:
+    """Return the names of at most 20 servers for a message."""
+    return ", ".join(sorted(servers)[:20]) or "none"
 
 
 def _valid(kind: type[_Listed], found: Iterable[tuple[Json, Json]]) -> Iterator[_Listed]:

@@ -73,21 +73,25 @@ def _of_functions(functions: list[FunctionMetrics]) -> list[dict[str, Any]]:
     told = []
     for each in functions:
         if each.length > _LONG:
-            told.append(_told(each.line, "long-function", f"`{each.name}` has {each.length} lines"))
+            told.append(
+                _finding_entry(each.line, "long-function", f"`{each.name}` has {each.length} lines")
+            )
         if each.complexity > _BRANCHED:
             told.append(
-                _told(each.line, "many-branches", f"`{each.name}` has {each.complexity} paths")
+                _finding_entry(
+                    each.line, "many-branches", f"`{each.name}` has {each.complexity} paths"
+                )
             )
         if each.arguments > _MANY_ARGUMENTS:
             told.append(
-                _told(
+                _finding_entry(
                     each.line, "many-arguments", f"`{each.name}` takes {each.arguments} arguments"
                 )
             )
     return told
 
 
-def _told(line: int, rule: str, message: str) -> dict[str, Any]:
+def _finding_entry(line: int, rule: str, message: str) -> dict[str, Any]:
     return {"line": line, "rule": rule, "message": message}
 
 
@@ -130,25 +134,29 @@ def _doubts(node: ast.AST) -> list[dict[str, Any]]:
     """Return what is often a mistake, whatever the code is for."""
     if isinstance(node, ast.ExceptHandler) and node.type is None:
         return [
-            _told(node.lineno, "bare-except", "`except:` also catches what should end the program")
+            _finding_entry(
+                node.lineno, "bare-except", "`except:` also catches what should end the program"
+            )
         ]
     if isinstance(node, _DEFINITIONS):
         defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
         mutable = any(isinstance(each, ast.List | ast.Dict | ast.Set) for each in defaults)
         text = f"`{node.name}` has a default that all calls share and may change"
-        return [_told(node.lineno, "shared-default", text)] if mutable else []
+        return [_finding_entry(node.lineno, "shared-default", text)] if mutable else []
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in ("eval", "exec")
     ):
-        return [_told(node.lineno, "dynamic-code", f"`{node.func.id}` runs text as code")]
+        return [_finding_entry(node.lineno, "dynamic-code", f"`{node.func.id}` runs text as code")]
     if (
         isinstance(node, ast.keyword)
         and node.arg == "shell"
         and getattr(node.value, "value", None) is True
     ):
-        return [_told(node.value.lineno, "shell", "`shell=True` lets a text become a command")]
+        return [
+            _finding_entry(node.value.lineno, "shell", "`shell=True` lets a text become a command")
+        ]
     if isinstance(node, ast.Compare) and any(
         isinstance(sign, ast.Is | ast.IsNot)
         and isinstance(right, ast.Constant)
@@ -157,7 +165,9 @@ def _doubts(node: ast.AST) -> list[dict[str, Any]]:
         for sign, right in zip(node.ops, node.comparators, strict=True)
     ):
         return [
-            _told(node.lineno, "identity", "`is` asks for the same object, not for an equal value")
+            _finding_entry(
+                node.lineno, "identity", "`is` asks for the same object, not for an equal value"
+            )
         ]
     return []
 

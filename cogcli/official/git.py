@@ -68,7 +68,7 @@ def commits(folder: str, start: str | None, end: str, limit: int) -> dict[str, o
             max_entries=limit + 1,
             get_parents=lambda commit: [] if commit.id in shallow else commit.parents,
         )
-        found = [_told(entry.commit) for entry in walker]
+        found = [_commit_entry(entry.commit) for entry in walker]
     except (MissingCommitError, NotCommitError, KeyError) as error:
         raise Refused("bad-data", f"an object is missing: {error!s:.80}") from None
     return {"commits": found[:limit], "truncated": len(found) > limit}
@@ -122,7 +122,7 @@ def _shallow(folder: str) -> set[bytes]:
         return set(file.read(1_000_000).split())
 
 
-def _told(commit: Commit) -> dict[str, object]:
+def _commit_entry(commit: Commit) -> dict[str, object]:
     message = commit.message.decode("utf-8", "replace")[:_MAX_TEXT].strip()
     subject, _, body = message.partition("\n")
     author, _, email = commit.author.decode("utf-8", "replace").partition(" <")

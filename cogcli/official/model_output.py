@@ -100,7 +100,7 @@ class _Cleaner:
         if "remove_pii" in self._parts:
             found = find_personal_data(text)
             for data in found:
-                self._tell(data.kind, path, 1)
+                self._add_removal(data.kind, path, 1)
             text = self._placeholders.replace(text, found) if found else text
         return text
 
@@ -121,7 +121,7 @@ class _Cleaner:
                 self._placeholders.placeholder("secret", text[start:end]),
             ]
             reached = end
-            self._tell("secret", path, 1)
+            self._add_removal("secret", path, 1)
         return "".join([*parts, text[reached:]])
 
     def _without_scripts(self, text: str, path: str) -> str:
@@ -146,7 +146,7 @@ class _Cleaner:
                 count += 1
             parts.append("" if hidden else text[reached:])
             text = "".join(parts)
-            self._tell("script", path, count)
+            self._add_removal("script", path, count)
         # What still is one after so many rounds was made to be.
         text = _TAGS.sub("", text).replace("<", "&lt;") if _TAGS.search(text) else text
         return self._without(_LINKS, self._without(_HANDLERS, text, "script", path), "script", path)
@@ -159,10 +159,10 @@ class _Cleaner:
             if not count:
                 break
         if total:
-            self._tell(kind, path, total)
+            self._add_removal(kind, path, total)
         return text
 
-    def _tell(self, kind: str, path: str, count: int) -> None:
+    def _add_removal(self, kind: str, path: str, count: int) -> None:
         last = self.removals[-1] if self.removals else {}
         if (last.get("kind"), last.get("path")) == (kind, path.strip(".")):
             self.removals[-1]["count"] = int(str(self.removals[-1]["count"])) + count

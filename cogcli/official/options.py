@@ -67,7 +67,7 @@ class Criterion(NamedTuple):
     direction: str
     direction_from: str
 
-    def told(self, status: str) -> dict[str, object]:
+    def to_entry(self, status: str) -> dict[str, object]:
         """Return the criterion as part of an answer."""
         return {**self._asdict(), "weight": float(self.weight), "status": status}
 
@@ -292,7 +292,7 @@ def score_options(
     entries = [_entry(option, scores, parts, missing, len(read)) for option in ranked]
     return {
         "scored_options": entries,
-        "criteria_used": [c.told("scored" if c in known else "unscored") for c in wanted],
+        "criteria_used": [c.to_entry("scored" if c in known else "unscored") for c in wanted],
         "comparative_summary": _summary(entries, known, risk_tolerance),
         "tradeoffs": list(_tradeoffs([o.id for o in ranked if o.id in scores][:5], parts)),
         "method": "rules:weighted-min-max",

@@ -316,14 +316,18 @@ def detect_personal_data(text: str) -> dict[str, object]:
     `allowed` is true where there is none, so that it can be asked as a gate.
     """
     found = find_personal_data(text)
-    return {"contains_pii": bool(found), "findings": _told(text, found), "allowed": not found}
+    return {
+        "contains_pii": bool(found),
+        "findings": _finding_entries(text, found),
+        "allowed": not found,
+    }
 
 
 def redact_personal_data(text: str) -> dict[str, object]:
     """Return the text with `[EMAIL_1]` and the like in the place of personal data, equal values with equal numbers."""
     found = find_personal_data(text)
     placeholders = Placeholders(text)
-    findings = _told(text, found)
+    findings = _finding_entries(text, found)
     for finding, data in zip(findings, found, strict=True):
         finding["placeholder"] = placeholders.placeholder(data.kind, text[data.start : data.end])
     return {"redacted_text": placeholders.replace(text, found), "findings": findings}
@@ -359,7 +363,7 @@ class Placeholders:
         return "".join([*parts, text[reached:]])
 
 
-def _told(text: str, found: list[TextSpan]) -> list[dict[str, object]]:
+def _finding_entries(text: str, found: list[TextSpan]) -> list[dict[str, object]]:
     told = placed(text, found)
     for entry, data in zip(told, found, strict=True):
         entry["masked"] = mask(text[data.start : data.end])

@@ -61,10 +61,10 @@ def analyze_trace(
     `risk_candidates` are failures, refusals, retries, steps without an end and breached thresholds.
     Refused: an unknown mode or view, a state of another version (`unsupported`), too many events (`too-large`).
     """
-    _known("state_mode", state_mode or "merge", ("merge", "replace"))
-    _known("mode", mode or "full", ("full", "summary"))
+    _require_known("state_mode", state_mode or "merge", ("merge", "replace"))
+    _require_known("mode", mode or "full", ("full", "summary"))
     for view in output_views or ():
-        _known("output_views", view, _VIEWS)
+        _require_known("output_views", view, _VIEWS)
     if len(events) > _MAX_EVENTS:
         raise Refused(
             "too-large", f"{len(events)} events; at most {_MAX_EVENTS} are folded at once"
@@ -100,7 +100,7 @@ def analyze_trace(
     }
 
 
-def _known(name: str, value: str, known: tuple[str, ...]) -> None:
+def _require_known(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise Refused(
             "unsupported", f"{name}: {value!r:.40} is not known; known are {', '.join(known)}"

@@ -21,8 +21,8 @@ from cogcli.policy.metrics import Measure, MeasuredRun, RunMeter, TargetResult, 
 from cogcli.run.policy import ceiling_of, pack_of
 from cogcli.run.policy_request import PolicyRequest
 
-PackCache = dict[tuple[str, str], Pack]
-"""Loaded packs by the digest of a run's specs and the reference of its primary pack."""
+PackCache = dict[str, Pack]
+"""Loaded packs by the digest of a run's specs, which differs with its packs and their order."""
 
 
 class MetricsQuery(NamedTuple):
@@ -143,10 +143,9 @@ def _measure_run(directory: Path, since: str | None, packs: PackCache) -> Measur
 def _load_pack(log: AgentLog, packs: PackCache) -> Pack:
     """Return the primary pack of a run, from `packs` if it was loaded before."""
     start = start_of(log.started)
-    request = PolicyRequest.recorded(start) or PolicyRequest()
-    key = start.pins.specs_blob, request.pack
-    if key not in packs:
+    digest = start.pins.specs_blob
+    if digest not in packs:
         catalog = log.read_catalog()
         with log.refusing():
-            packs[key] = pack_of(catalog, request)
-    return packs[key]
+            packs[digest] = pack_of(catalog, PolicyRequest.recorded(start) or PolicyRequest())
+    return packs[digest]
