@@ -1,4 +1,6 @@
-"""What minutes and notes leave to do: actions with who and when, decisions, open questions. The cues are English."""
+"""Actions with owner and date, decisions, and open questions in minutes and notes. The cues are
+English.
+"""
 
 from __future__ import annotations
 
@@ -72,14 +74,14 @@ _OF_HEADING = (
 
 
 def extract_actions(text: str) -> dict[str, object]:
-    """Return the actions, decisions and questions of minutes, each with the line it stands in.
+    """Return the actions, decisions and questions of minutes, each with its line number.
 
-    An action has `what`, `who` and `due` as the text states them, null for what it does not state. Found are lines
-    under such a heading, with such a label or a check box, list items of who does what by when, and sentences of who
-    will do what, what was decided, what is asked.
+    An action has `what`, `who` and `due` in the words of the text, null if the text lacks one.
+    Sources are the lines under a matching heading, lines with a label or a check box, list items
+    such as `Ana sends the draft by Friday`, and sentences that promise, decide or ask.
     """
     require_size(text, _MAX_TEXT)
-    found: dict[str, list[dict[str, object]]] = {"actions": [], "decisions": [], "questions": []}
+    entries: dict[str, list[dict[str, object]]] = {"actions": [], "decisions": [], "questions": []}
     section = ""
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()[:_MAX_LINE]
@@ -88,63 +90,70 @@ def extract_actions(text: str) -> dict[str, object]:
             title = heading[1] or heading[2]
             section = next((kind for kind, pattern in _OF_HEADING if pattern.search(title)), "")
         elif line.strip("-=*_| "):
-            _read_line(line, number, section, found)
-    return dict(found)
+            _add_entries_of_line(line, number, section, entries)
+    return dict(entries)
 
 
-def _read_line(
-    line: str, number: int, section: str, found: dict[str, list[dict[str, object]]]
+def _add_entries_of_line(
+    line: str, number: int, section: str, entries: dict[str, list[dict[str, object]]]
 ) -> None:
+    """Add the entries of one line of minutes to `entries`, by their kind."""
     item = re.sub(r"^(?:[-*+•]|\d{1,3}[.)])\s+", "", line)
-    listed = item != line
+    is_list_item = item != line
     box = _BOX.match(item)
     if box:
         if box["done"] == " ":
-            found["actions"].append(_action(item[box.end() :], number))
+            entries["actions"].append(_action_entry(item[box.end() :], number))
         return
     labelled = _LABELLED.match(item)
     if labelled:
         kind = _KINDS.get(labelled["label"][0].lower(), "actions")
         kind = "decisions" if labelled["label"].lower() == "agreed" else kind
         if labelled["rest"].strip():
-            _add(found, kind, labelled["rest"].strip(), number)
-    elif section and listed:
-        _add(found, section, item, number)
-    elif listed and _promised(item):
-        found["actions"].append(_action(item, number))
+            _add_entry(entries, kind, labelled["rest"].strip(), number)
+    elif section and is_list_item:
+        _add_entry(entries, section, item, number)
+    elif is_list_item and _match_promise(item):
+        entries["actions"].append(_action_entry(item, number))
     else:
         for sentence in split_sentences(item):
-            _read_sentence(sentence.text, number, found)
+            _add_entry_of_sentence(sentence.text, number, entries)
 
 
-def _read_sentence(sentence: str, number: int, found: dict[str, list[dict[str, object]]]) -> None:
+def _add_entry_of_sentence(
+    sentence: str, number: int, entries: dict[str, list[dict[str, object]]]
+) -> None:
+    """Add a sentence to `entries` if it asks, decides, or promises an action."""
     if sentence.rstrip("\"'”’)* ").endswith(("?", "？")):
-        found["questions"].append({"text": sentence, "line": number})
+        entries["questions"].append({"text": sentence, "line": number})
     elif _DECIDED.search(sentence):
-        found["decisions"].append({"text": sentence, "line": number})
+        entries["decisions"].append({"text": sentence, "line": number})
     else:
         owned = _WILL.match(sentence) or _ASKED.match(sentence)
-        if (owned and _named(owned["who"])) or _PLEASE.match(sentence):
-            found["actions"].append(_action(sentence, number))
+        if (owned and _is_name(owned["who"])) or _PLEASE.match(sentence):
+            entries["actions"].append(_action_entry(sentence, number))
 
 
-def _add(found: dict[str, list[dict[str, object]]], kind: str, text: str, number: int) -> None:
-    found[kind].append(
-        _action(text, number) if kind == "actions" else {"text": text, "line": number}
+def _add_entry(
+    entries: dict[str, list[dict[str, object]]], kind: str, text: str, number: int
+) -> None:
+    entries[kind].append(
+        _action_entry(text, number) if kind == "actions" else {"text": text, "line": number}
     )
 
 
-def _action(text: str, number: int) -> dict[str, object]:
+def _action_entry(text: str, number: int) -> dict[str, object]:
+    """Return the entry of an action: what, who, due and line."""
     owned = _OWNED.match(text) or _WILL.match(text) or _ASKED.match(text)
-    who = owned["who"] if owned and _named(owned["who"]) else None
-    asked = None if who else _PLEASE.match(text)
-    what = owned["rest"] if owned and who else asked["rest"] if asked else text
-    promised = None if who or asked else _promised(text)
-    if promised:
-        who, what = promised["who"], f"{_infinitive(promised['verb'])}{promised['rest']}"
-    behind = None if who else _BEHIND.search(text)
-    if behind:
-        who = behind["who"]
+    who = owned["who"] if owned and _is_name(owned["who"]) else None
+    request = None if who else _PLEASE.match(text)
+    what = owned["rest"] if owned and who else request["rest"] if request else text
+    promise = None if who or request else _match_promise(text)
+    if promise:
+        who, what = promise["who"], f"{_infinitive(promise['verb'])}{promise['rest']}"
+    owner_note = None if who else _BEHIND.search(text)
+    if owner_note:
+        who = owner_note["who"]
     due = _DUE.search(text)
     return {
         "what": what.strip(),
@@ -154,18 +163,23 @@ def _action(text: str, number: int) -> dict[str, object]:
     }
 
 
-def _promised(item: str) -> re.Match[str] | None:
-    """Return the parts of `Ana writes the notes by Friday`: somebody does something, and a term is set."""
-    found = _PRESENT.match(item)
-    return found if found and _named(found["who"]) and _TERM.search(found["rest"]) else None
+def _match_promise(item: str) -> re.Match[str] | None:
+    """Return the match of an item such as `Ana writes the notes by Friday`: a name, a verb and a
+    term.
+    """
+    match = _PRESENT.match(item)
+    return match if match and _is_name(match["who"]) and _TERM.search(match["rest"]) else None
 
 
 def _infinitive(verb: str) -> str:
-    """`write` of `writes`, `fix` of `fixes`, `try` of `tries`."""
+    """Return the verb without the ending of the third person: `write` for `writes`, `try` for
+    `tries`.
+    """
     if verb.endswith("ies"):
         return f"{verb[:-3]}y"
     return verb[:-2] if verb.endswith(("ches", "shes", "sses", "xes", "zzes", "oes")) else verb[:-1]
 
 
-def _named(who: str) -> bool:
+def _is_name(who: str) -> bool:
+    """Return whether a match for a name may be one: its first word is no pronoun or article."""
     return who.split()[0].lower() not in _NO_ONE

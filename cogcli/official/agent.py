@@ -1,4 +1,4 @@
-"""Options that a text lists, and which skills of the catalog, or which agents, its words lead to."""
+"""Options that a text lists, and the skills or agents that fit a text best by shared words."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ _STRATEGIES = ("best", "keyword", "lexical")
 
 
 class RouteOption(NamedTuple):
-    """What a text may lead to: its id, the words of its name and tags, and what describes it."""
+    """A skill or agent to choose from: its id, the words of its name and tags, and its description."""
 
     id: str
     names: str
     words: str
 
 
-class Ranked(NamedTuple):
-    """A choice and the share of the text's words, weighed by how rare they are, that it answers."""
+class ScoredRoute(NamedTuple):
+    """A choice and its score from 0 to 1: the share of the text's words that it has, rare words
+    weighing more.
+    """
 
     id: str
     score: float
@@ -53,28 +55,31 @@ def find_options(
     constraints: dict[str, object] | None = None,
     max_options: float = 10,
 ) -> dict[str, object]:
-    """Return the options that the context, else the goal, lists: list items, `options: a, b`, `either a or b`,
-    `Option 1: a`.
+    """Return the options that the context lists, else those of the goal.
 
-    Each has `id` (its words before a colon), `text` and place, `source`, and `attributes`: the numbers it gives. The
-    constraints are not applied here. Refused: fewer than two are listed (`needs-model`).
+    Recognized are list items, `options: a, b`, `either a or b` and `Option 1: a`. Each option has
+    `id` (its words before a colon), `text` and place, `source`, and the numbers in its text as
+    `attributes`. Constraints are not applied here. Raise Refused `needs-model` if fewer than two
+    are listed.
     """
-    listed = [
+    options_by_source = [
         (source, _listed_options(text))
         for source, text in (("context", context or ""), ("goal", goal))
     ]
-    source, found = next(((source, found) for source, found in listed if found), ("", []))
-    if not found:
+    source, listed = next(
+        ((source, listed) for source, listed in options_by_source if listed), ("", [])
+    )
+    if not listed:
         message = "the text lists no two options"
         raise Refused(
             "needs-model",
             message,
             "list them in the context, or choose a binding of a language model",
         )
-    kept = found[: min(_MAX_LISTED, max(2, int(max_options)))]
-    options = [passage.quote(id=_option_id(passage.text), source=source) for passage in kept]
+    chosen = listed[: min(_MAX_LISTED, max(2, int(max_options)))]
+    options = [passage.quote(id=_option_id(passage.text), source=source) for passage in chosen]
     options = [option | {"attributes": numbers_in(str(option["text"]))} for option in options]
-    notes = f"{len(kept)} of {len(found)} options that the {source} lists"
+    notes = f"{len(chosen)} of {len(listed)} options that the {source} lists"
     notes += "; constraints are checked by eval.option.analyze" if constraints else ""
     return {"options": options, "generation_notes": notes, "method": "rules:listed"}
 
@@ -83,8 +88,8 @@ def _listed_options(text: str) -> list[Passage]:
     items = [
         Passage(text[b.start : b.end], b.start, b.end) for b in blocks(text) if b.kind == "item"
     ]
-    numbered = [passage for passage in _lines(text) if _NUMBERED.match(passage.text)]
-    for found in (items, numbered, *(_parts(text, pattern) for pattern in (_LISTED, _EITHER))):
+    numbered = [passage for passage in _lines_with_places(text) if _NUMBERED.match(passage.text)]
+    for found in (items, numbered, *(_split_list(text, pattern) for pattern in (_LISTED, _EITHER))):
         unique = list(
             {_option_id(passage.text).casefold(): passage for passage in reversed(found)}.values()
         )[::-1]
@@ -98,28 +103,30 @@ def _option_id(text: str) -> str:
     return _NUMBERED.sub("", text).partition(":")[0].strip()[:80]
 
 
-def _lines(text: str) -> list[Passage]:
-    found, start = [], 0
+def _lines_with_places(text: str) -> list[Passage]:
+    """Return the lines of a text, stripped, with their places."""
+    lines, start = [], 0
     for line in text.splitlines(keepends=True):
         begin = start + len(line) - len(line.lstrip())
-        found.append(Passage(line.strip(), begin, begin + len(line.strip())))
+        lines.append(Passage(line.strip(), begin, begin + len(line.strip())))
         start += len(line)
-    return found
+    return lines
 
 
-def _parts(text: str, pattern: re.Pattern[str]) -> list[Passage]:
+def _split_list(text: str, pattern: re.Pattern[str]) -> list[Passage]:
+    """Return the parts of the first list that a pattern finds in a text, each with its place."""
     match = pattern.search(text)
     if match is None:
         return []
-    found, start = [], match.start("list")
+    parts, start = [], match.start("list")
     ends = [(m.start(), m.end()) for m in _OR.finditer(text, start, match.end("list"))]
     for end, following in [*ends, (match.end("list"), 0)]:
-        bare = text[start:end].strip()
-        if bare:
-            begin = text.index(bare, start)
-            found.append(Passage(bare, begin, begin + len(bare)))
+        part = text[start:end].strip()
+        if part:
+            begin = text.index(part, start)
+            parts.append(Passage(part, begin, begin + len(part)))
         start = following
-    return found
+    return parts
 
 
 def route_input(
@@ -128,23 +135,24 @@ def route_input(
     agents: list[object] | None = None,
     routing_strategy: str | None = None,
 ) -> dict[str, object]:
-    """Return the agent whose name, tags and description answer most of the words, else the skill of the catalog.
+    """Return the agent or skill of the catalog whose name, tags and description share most words
+    with the input.
 
-    `confidence` is the margin over the next one, both as the share of the words that they answer.
-    Refused: neither `input` nor `query` holds words, none of the agents shares one, or two share the same
-    (`no-evidence`); an unknown strategy (`unsupported`).
+    `confidence` is the difference between the two best scores. Raise Refused `no-evidence` if
+    `input` and `query` have no words, if no agent shares one, or if the best two are equal;
+    `unsupported` for an unknown strategy.
     """
     if routing_strategy is not None and routing_strategy not in _STRATEGIES:
         message = f"routing_strategy {routing_strategy!r:.40} is not known; known are {', '.join(_STRATEGIES)}"
         raise Refused("unsupported", message)
     text = query or "\n".join(text for _, text in strings_in(input))
     choices = (
-        [_agent(agent, number) for number, agent in enumerate(agents, 1)]
+        [_agent_option(agent, number) for number, agent in enumerate(agents, 1)]
         if agents
         else skill_choices()
     )
     ranked = rank(text, choices, 1 if agents else SKILL_WORTH)
-    best = unambiguous(ranked)
+    best = best_unless_tied(ranked)
     if best is None or (not agents and best.score < _LEAST):
         tied = (
             ", ".join(one.id for one in ranked if one.score == ranked[0].score)
@@ -161,7 +169,10 @@ def route_input(
     return answer | {"candidates": candidates, "method": "rules:shared-words"}
 
 
-def _agent(agent: object, number: int) -> RouteOption:
+def _agent_option(agent: object, number: int) -> RouteOption:
+    """Return the option of an agent that the caller gave as text or object. Raise Refused
+    `bad-data`.
+    """
     if isinstance(agent, str):
         return RouteOption(agent, "", "")
     if not isinstance(agent, dict):
@@ -182,7 +193,7 @@ def _agent(agent: object, number: int) -> RouteOption:
 
 
 def skill_choices() -> list[RouteOption]:
-    """Return the skills of the registry of the run. Raise Refused `unsupported` where none is known."""
+    """Return the skills of the run's registry. Raise Refused `unsupported` outside of a run."""
     return [
         RouteOption(
             item.id,
@@ -193,59 +204,63 @@ def skill_choices() -> list[RouteOption]:
     ]
 
 
-def rank(text: str, choices: list[RouteOption], least_worth: int = 1) -> list[Ranked]:
-    """Return the choices that share words worth so much with the text, best first; equal scores by id.
+def rank(text: str, choices: list[RouteOption], min_worth: int = 1) -> list[ScoredRoute]:
+    """Return the choices whose shared words are worth at least `min_worth`, best first. Equal
+    scores are sorted by id.
 
-    A word of the id is worth three, one of name and tags two, one of the description one. The score is 1 if the id
-    answers all words and has no others.
+    A word of the id is worth three, one of name and tags two, one of the description one. The score
+    is 1 if the id has all words of the text and no others.
     """
     query = set(stems(text[:_MAX_QUERY]))
-    worth = {choice.id: _worth(choice) for choice in choices}
-    held = Counter(word for words in worth.values() for word in words)
+    worth = {choice.id: _worth_by_word(choice) for choice in choices}
+    choices_with_word = Counter(word for worth_by_word in worth.values() for word in worth_by_word)
     # The rarer a word among the choices, the more it tells; one that none of them holds tells least.
     weight = {
-        word: math.log(1 + len(choices) / (held[word] or len(choices) or 1))
+        word: math.log(1 + len(choices) / (choices_with_word[word] or len(choices) or 1))
         for word in sorted(query)
     }
     total = _ID_WORTH * math.fsum(weight.values()) or 1
-    found = []
-    for name, words in worth.items():
-        shared = {word: words[word] for word in weight if word in words}
-        if sum(shared.values()) >= least_worth:
+    ranked = []
+    for name, worth_by_word in worth.items():
+        shared = {word: worth_by_word[word] for word in weight if word in worth_by_word}
+        if sum(shared.values()) >= min_worth:
             score = math.fsum(weight[word] * value for word, value in shared.items()) / total
-            found.append(Ranked(name, round(score * _nearness(shared, words), 4)))
-    return sorted(found, key=lambda one: (-one.score, one.id))
+            ranked.append(ScoredRoute(name, round(score * _id_factor(shared, worth_by_word), 4)))
+    return sorted(ranked, key=lambda one: (-one.score, one.id))
 
 
-def _nearness(shared: dict[str, int], words: dict[str, int]) -> float:
-    """From 0.9 to 1 by the share of the id's words that are shared: between equals the id without others is nearer."""
-    own = sum(worth == _ID_WORTH for worth in words.values())
-    return 0.9 + 0.1 * sum(worth == _ID_WORTH for worth in shared.values()) / (own or 1)
+def _id_factor(shared: dict[str, int], worth_by_word: dict[str, int]) -> float:
+    """Return a factor from 0.9 to 1 by the share of the id's words that the text has."""
+    words_of_id = sum(worth == _ID_WORTH for worth in worth_by_word.values())
+    return 0.9 + 0.1 * sum(worth == _ID_WORTH for worth in shared.values()) / (words_of_id or 1)
 
 
-def _worth(choice: RouteOption) -> dict[str, int]:
-    """Return what each word of a choice counts: the most that any place of it gives."""
+def _worth_by_word(choice: RouteOption) -> dict[str, int]:
+    """Return what each word of a choice is worth: its highest value over id, names and description."""
     places = ((choice.words, 1), (choice.names, 2), (choice.id, _ID_WORTH))
-    return {word: worth for text, worth in places for word in _words(text)}
+    return {word: worth for text, worth in places for word in _stems_of_name(text)}
 
 
-def _words(text: str) -> list[str]:
+def _stems_of_name(text: str) -> list[str]:
     return stems(re.sub(r"[._:/-]+", " ", text))
 
 
-def unambiguous(ranked: list[Ranked]) -> Ranked | None:
-    """Return the best of ranked choices, unless there is none or another is as good."""
+def best_unless_tied(ranked: list[ScoredRoute]) -> ScoredRoute | None:
+    """Return the first of the ranked choices, or None if there is none or the second has the same
+    score.
+    """
     return ranked[0] if ranked and (len(ranked) == 1 or ranked[0].score > ranked[1].score) else None
 
 
 def generate_plan(
     objective: str, context: object = None, max_steps: float = 20
 ) -> dict[str, object]:
-    """Return a step for each clause of the objective: the skill of the catalog that answers most of its words.
+    """Return a step for each clause of the objective, with the skill of the catalog that shares
+    most words with it.
 
-    A step has `text` and place of its clause, `uses`, `score`, `alternatives`; clauses that no skill answers, or two
-    equally, are `unmatched`. Words of the context decide between equals only. Refused: no clause leads to a skill
-    (`no-evidence`).
+    A step has `text` and place of its clause, `uses`, `score` and `alternatives`. Clauses without a
+    skill, or with two equal ones, are `unmatched`. Words of the context decide between equal skills
+    only. Raise Refused `no-evidence` if no clause leads to a skill.
     """
     choices = skill_choices()
     hints = " ".join(text for _, text in strings_in(context))[:_MAX_QUERY]
@@ -254,7 +269,7 @@ def generate_plan(
     unmatched: list[dict[str, object]] = []
     for part in parts[: max(1, int(max_steps))]:
         ranked = rank(part.text, choices, SKILL_WORTH)
-        best = unambiguous(ranked) or _by_context(ranked, hints, choices)
+        best = best_unless_tied(ranked) or _break_tie(ranked, hints, choices)
         if best is None or best.score < _LEAST:
             unmatched.append(part.quote(candidates=[one.id for one in ranked[:3]]))
             continue
@@ -279,9 +294,14 @@ def generate_plan(
     return {"plan": plan, "step_count": len(steps), "method": "rules:shared-words"}
 
 
-def _by_context(ranked: list[Ranked], hints: str, choices: list[RouteOption]) -> Ranked | None:
+def _break_tie(
+    ranked: list[ScoredRoute], hints: str, choices: list[RouteOption]
+) -> ScoredRoute | None:
+    """Return the best choice by the words of `hints` among those that share the highest score, or
+    None.
+    """
     tied = [one for one in ranked if one.score == ranked[0].score]
-    nearest = unambiguous(
+    nearest = best_unless_tied(
         rank(hints, [choice for choice in choices if choice.id in {one.id for one in tied}])
     )
     return next((one for one in tied if nearest and one.id == nearest.id), None)

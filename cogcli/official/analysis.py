@@ -1,7 +1,4 @@
-"""What a text itself says of a problem: its parts, risks, assumptions, failures. Every entry is a quote.
-
-The cues are lists of English words: an entry says where to look, and a text without cues gives empty lists.
-"""
+"""Parts, risks, assumptions and failures that the text of a problem names. Every entry is a quote."""
 
 from __future__ import annotations
 
@@ -60,51 +57,55 @@ def split_problem(
 ) -> dict[str, object]:
     """Return the parts that the problem's own text has, each a quote with its place.
 
-    `strategy` is headings, list, questions, sentences, clauses, or auto: the first of these that gives two parts.
-    `gaps` quotes what the text, or the context, calls open; `overlaps` are pairs of parts with mostly the same words.
-    Refused: another strategy (`needs-model`), no text (`no-evidence`), fewer than two parts (`needs-model`).
+    `strategy` is headings, list, questions, sentences, clauses, or auto: the first of these that
+    gives two parts. `gaps` quotes sentences that call something open, in text and context;
+    `overlaps` are pairs of parts with mostly the same words. Raise Refused `needs-model` for
+    another strategy or fewer than two parts, `no-evidence` for an empty text.
     """
-    known = ", ".join([*_PARTS, "auto"])
+    strategies = ", ".join([*_PARTS, "auto"])
     if strategy not in (*_PARTS, "auto"):
-        message = f"splitting by {strategy!r:.60} asks for judgement; by rules a text is split by: {known}"
+        message = f"splitting by {strategy!r:.60} asks for judgement; by rules a text is split by: {strategies}"
         raise Refused(
             "needs-model", message, "choose one of these, or a binding of a language model"
         )
     if not problem.strip():
         raise Refused("no-evidence", "the problem is empty")
     tried = _PARTS if strategy == "auto" else {strategy: _PARTS[strategy]}
-    used, parts = next(
+    part_kind, parts = next(
         ((name, found) for name, find in tried.items() if len(found := find(problem)) > 1), ("", [])
     )
     if not parts:
         raise Refused(
-            "needs-model", f"the text has no two parts by {strategy}", f"other ways: {known}"
+            "needs-model", f"the text has no two parts by {strategy}", f"other ways: {strategies}"
         )
-    kept = parts[: min(_MAX_PARTS, max(2, int(max_components)))]
-    components = [part.quote(id=f"c{number}", part=used) for number, part in enumerate(kept, 1)]
+    chosen = parts[: min(_MAX_PARTS, max(2, int(max_components)))]
+    components = [
+        part.quote(id=f"c{number}", part=part_kind) for number, part in enumerate(chosen, 1)
+    ]
     return {
         "components": components,
-        "gaps": [*_gaps(problem, "problem"), *_gaps(context or "", "context")],
-        "overlaps": list(_overlaps(kept)),
-        "decomposition_notes": f"{len(kept)} of {len(parts)} parts by {used}",
-        "strategy_used": used,
+        "gaps": [*_open_questions(problem, "problem"), *_open_questions(context or "", "context")],
+        "overlaps": list(_overlaps(chosen)),
+        "decomposition_notes": f"{len(chosen)} of {len(parts)} parts by {part_kind}",
+        "strategy_used": part_kind,
         "method": "rules:structure",
     }
 
 
-def _headings(text: str) -> list[Passage]:
+def _heading_parts(text: str) -> list[Passage]:
     starts = [block.start for block in blocks(text) if block.kind == "heading"]
     ends = [text.rfind("\n", 0, start) for start in starts[1:]] + [len(text)]
-    return [_cut(text, start, end) for start, end in zip(starts, ends, strict=False)]
+    return [_strip_passage(text, start, end) for start, end in zip(starts, ends, strict=False)]
 
 
-def _cut(text: str, start: int, end: int) -> Passage:
-    kept = text[start:end].rstrip()
-    lead = len(kept) - len(kept.lstrip())
-    return Passage(kept[lead:], start + lead, start + len(kept))
+def _strip_passage(text: str, start: int, end: int) -> Passage:
+    """Return the passage from `start` to `end` without white space at both ends."""
+    content = text[start:end].rstrip()
+    lead = len(content) - len(content.lstrip())
+    return Passage(content[lead:], start + lead, start + len(content))
 
 
-def _list(text: str) -> list[Passage]:
+def _list_items(text: str) -> list[Passage]:
     return [
         Passage(text[b.start : b.end], b.start, b.end) for b in blocks(text) if b.kind == "item"
     ]
@@ -122,83 +123,91 @@ def clauses(text: str) -> list[Passage]:
     for passage in passages(text):
         start = passage.start
         for match in _CLAUSE.finditer(text, passage.start, passage.end):
-            found.append(_cut(text, start, match.start()))
+            found.append(_strip_passage(text, start, match.start()))
             start = match.end()
-        found.append(_cut(text, start, passage.end))
+        found.append(_strip_passage(text, start, passage.end))
     return [clause for clause in found if any(map(str.isalnum, clause.text))]
 
 
 _PARTS: dict[str, Callable[[str], list[Passage]]] = {
-    "headings": _headings,
-    "list": _list,
+    "headings": _heading_parts,
+    "list": _list_items,
     "questions": _questions,
     "sentences": passages,
     "clauses": clauses,
 }
 
 
-def _gaps(text: str, source: str) -> list[dict[str, object]]:
+def _open_questions(text: str, source: str) -> list[dict[str, object]]:
     return [
         passage.quote(source=source) for passage in passages(text) if _OPEN.search(passage.text)
     ]
 
 
 def _overlaps(parts: list[Passage]) -> Iterator[dict[str, object]]:
-    words = [dict.fromkeys(content_words(part.text)) for part in parts]
-    for one, other in combinations(range(len(parts)), 2):
-        shared = [word for word in words[one] if word in words[other]]
-        if len(shared) > 1 and len(shared) >= _ALIKE * min(len(words[one]), len(words[other])):
-            yield {"a": f"c{one + 1}", "b": f"c{other + 1}", "shared": shared}
+    words_by_part = [dict.fromkeys(content_words(part.text)) for part in parts]
+    for one, another in combinations(range(len(parts)), 2):
+        shared = [word for word in words_by_part[one] if word in words_by_part[another]]
+        if len(shared) > 1 and len(shared) >= _ALIKE * min(
+            len(words_by_part[one]), len(words_by_part[another])
+        ):
+            yield {"a": f"c{one + 1}", "b": f"c{another + 1}", "shared": shared}
 
 
 def extract_risks(
     target: object, context: str | None = None, risk_scope: str | None = None
 ) -> dict[str, object]:
-    """Return the sentences of any JSON value that name a risk, an assumption, a failure or what is done against one.
+    """Return the sentences of any JSON value that name a risk, an assumption, a failure or a
+    mitigation.
 
-    Each has `text`, its place (`path`, `start`, `end`), the `cue`, and `severity` where the sentence grades it. A
-    denied risk is none. A string under a key such as `risks` counts by its key. With `risk_scope` a sentence must
-    share a word with it; the notes say how many did not. `unknowns` quotes what the text calls open.
-    Refused: a target without any text (`no-evidence`).
+    Each has `text`, its place (`path`, `start`, `end`), the `cue`, and `severity` if the sentence
+    grades it. Denied risks are left out. A string under a key such as `risks` counts by its key.
+    With `risk_scope` a sentence must share a word with it; the notes count the sentences that do
+    not. `unknowns` quotes sentences that call something open. Raise Refused `no-evidence` for a
+    target without text.
     """
     texts = [*strings_in(target), *([("context", context)] if context else [])]
     if not any(any(map(str.isalpha, text)) for _, text in texts):
         raise Refused("no-evidence", "the target holds no text")
     scope = set(stems(risk_scope or ""))
-    found: dict[str, list[dict[str, object]]] = {name: [] for name in (*_CUES, "unknowns")}
-    read = outside = 0
+    entries_by_list: dict[str, list[dict[str, object]]] = {
+        name: [] for name in (*_CUES, "unknowns")
+    }
+    sentence_count = out_of_scope = 0
     for path, text in texts:
         for passage in passages(text):
-            read += 1
-            named = _cues(passage.text, path)
-            if named and scope and not scope & set(stems(f"{passage.text} {path}")):
-                outside += 1
+            sentence_count += 1
+            cue_by_list = _find_cues(passage.text, path)
+            if cue_by_list and scope and not scope & set(stems(f"{passage.text} {path}")):
+                out_of_scope += 1
                 continue
-            for name, cue in named.items():
-                found[name].append(passage.quote(path=path, cue=cue) | _severity(passage.text))
+            for name, cue in cue_by_list.items():
+                entries_by_list[name].append(
+                    passage.quote(path=path, cue=cue) | _severity_entry(passage.text)
+                )
     counts = ", ".join(
-        f"{len(entries)} {name.replace('_', ' ')}" for name, entries in found.items()
+        f"{len(entries)} {name.replace('_', ' ')}" for name, entries in entries_by_list.items()
     )
-    beyond = f"; {outside} outside of the scope" if scope else ""
+    scope_note = f"; {out_of_scope} outside of the scope" if scope else ""
     text = "\n\n".join(text for _, text in texts)
-    notes = f"{read} sentences read: {counts}{beyond}"
-    return {**found, "extraction_notes": notes, "text": text, "method": "rules:cues"}
+    notes = f"{sentence_count} sentences read: {counts}{scope_note}"
+    return {**entries_by_list, "extraction_notes": notes, "text": text, "method": "rules:cues"}
 
 
-def _cues(sentence: str, path: str) -> dict[str, str]:
-    """Return the list that a sentence belongs to, and the word that says so."""
+def _find_cues(sentence: str, path: str) -> dict[str, str]:
+    """Return the word that puts a sentence into a list, by the list's name."""
     keys = [
         key
         for key in path.split("/")
         if key in (*_CUES, "risk", "assumption", "mitigations", "mitigation")
     ]
-    found = {_KEYS.get(key, key): key for key in keys[-1:]}
+    cue_by_list = {_KEYS.get(key, key): key for key in keys[-1:]}
     for match in _CUE.finditer(sentence):
         if not _DENIED.search(sentence, max(0, match.start() - 20), match.start()):
-            found.setdefault(str(match.lastgroup), match[0])
+            cue_by_list.setdefault(str(match.lastgroup), match[0])
     if unknown := _OPEN.search(sentence):
-        found["unknowns"] = unknown[0].strip()
-    return found
+        cue_by_list["unknowns"] = unknown[0].strip()
+    return cue_by_list
 
 
 _KEYS = {"risk": "risks", "assumption": "assumptions"} | dict.fromkeys(
@@ -206,6 +215,6 @@ _KEYS = {"risk": "risks", "assumption": "assumptions"} | dict.fromkeys(
 )
 
 
-def _severity(sentence: str) -> dict[str, object]:
+def _severity_entry(sentence: str) -> dict[str, object]:
     match = _SEVERITY.search(sentence)
     return {"severity": _GRADES.get((match[1] or match[2]).lower(), "high")} if match else {}

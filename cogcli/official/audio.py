@@ -1,4 +1,4 @@
-"""Sound, looked at before it is sent to a model: what it is by its first bytes, and how large."""
+"""Checks sound files before they are sent to a model: format by the first bytes, and size."""
 
 from __future__ import annotations
 

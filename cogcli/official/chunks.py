@@ -20,7 +20,10 @@ def cut_text(text: str, chunk_size: float = 1000, overlap: float = 0) -> dict[st
     Each piece begins with the last `overlap` characters of the one before; without these they join to the text.
     `spans` tells where each stands.
     """
-    size, shared = _whole(chunk_size, "chunk_size", 1), _whole(overlap, "overlap", 0)
+    size, shared = (
+        _require_whole_number(chunk_size, "chunk_size", 1),
+        _require_whole_number(overlap, "overlap", 0),
+    )
     if shared >= size:
         raise Refused("bad-data", f"overlap {shared} must be less than chunk_size {size}")
     count = max(0, len(text) - shared) // max(1, (size - shared + 1) // 2)
@@ -31,7 +34,7 @@ def cut_text(text: str, chunk_size: float = 1000, overlap: float = 0) -> dict[st
     spans: list[tuple[int, int]] = []
     start = 0
     while start < len(text):
-        end = _end(text, start, size, shared)
+        end = _chunk_end(text, start, size, shared)
         spans.append((start, end))
         if end == len(text):
             break
@@ -42,7 +45,8 @@ def cut_text(text: str, chunk_size: float = 1000, overlap: float = 0) -> dict[st
     }
 
 
-def _whole(value: float, name: str, least: int) -> int:
+def _require_whole_number(value: float, name: str, least: int) -> int:
+    """Return a value as an integer. Raise Refused if it is not a whole number of at least `least`."""
     if value != int(value) or value < least:
         raise Refused(
             "bad-data", f"{name} must be a whole number of {least} or more, found {value:g}"
@@ -50,20 +54,22 @@ def _whole(value: float, name: str, least: int) -> int:
     return int(value)
 
 
-def _end(text: str, start: int, size: int, shared: int) -> int:
-    """Return where a piece ends: in the second half of what it may hold, and behind what it shares."""
-    most = start + size
-    if most >= len(text):
+def _chunk_end(text: str, start: int, size: int, overlap: int) -> int:
+    """Return where a chunk ends: at a paragraph, sentence or blank in its second half, else at its
+    full size.
+    """
+    limit = start + size
+    if limit >= len(text):
         return len(text)
-    least = start + max(size // 2, shared) + 1
+    least = start + max(size // 2, overlap) + 1
     for pattern in (_PARAGRAPH, _SENTENCE, _BLANK):
         last = 0
-        for match in pattern.finditer(text, least - 1, most):
+        for match in pattern.finditer(text, least - 1, limit):
             last = match.end() if match.end() >= least else last
         if last:
             return last
     # Not between a letter and its marks, nor inside a line end.
-    end = most
+    end = limit
     while end > least and (text[end - 1 : end + 1] == "\r\n" or _is_mark(text[end])):
         end -= 1
     return end

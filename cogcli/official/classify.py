@@ -1,4 +1,4 @@
-"""Which label a text belongs under, by the words of the labels; without labels, which kind of document it is."""
+"""The label of a text by the words of the labels, or without labels the kind of document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from functools import cache
 from typing import Any, NamedTuple
 
-from cogcli.official.sentences import require_size, split_words, stemmer, tells
+from cogcli.official.sentences import is_content_word, require_size, split_words, stemmer
 from cogcli.sdk import Refused
 
 _MAX_TEXT = 1_000_000
@@ -43,28 +43,30 @@ class _Cue(NamedTuple):
 def classify_by_cues(
     text: str, labels: list[Any] | None = None, context: str | None = None
 ) -> dict[str, object]:
-    """Return the label whose words the text uses most, with its share of all that was found as `confidence`.
+    """Return the label whose words the text uses most, with its share of all matches as
+    `confidence`.
 
-    A label is a text, or an object with `label` (or `name`) and any of `keywords`, `description` and `examples`. Words
-    count by their stem, early ones more; `context` counts as a part of the text. Where no label is found a label
-    such as `other` is taken if it is listed. Raise Refused if it is not, and if two are equally likely. Without labels
-    the kind of document, told by at least two of its usual phrases.
+    A label is a text, or an object with `label` (or `name`) and any of `keywords`, `description`
+    and `examples`. Words count by their stem, early ones more; `context` counts as a part of the
+    text. If no label matches, a listed label such as `other` is returned. Without labels, return
+    the kind of document that has at least two of its usual phrases. Raise Refused `no-evidence` if
+    nothing matches or two are equally likely.
     """
     require_size(text, _MAX_TEXT)
-    whole = f"{context}\n{text}" if context else text
+    full_text = f"{context}\n{text}" if context else text
     if not labels:
-        return _of_kind(whole)
-    described = _described(labels)
-    scores = _scores(whole, described)
+        return _classify_kind(full_text)
+    texts_by_label = _texts_by_label(labels)
+    scores = _score_labels(full_text, texts_by_label)
     if not any(scores.values()):
-        other = next((name for name in described if name.casefold() in _OTHERS), None)
-        if other is None:
+        fallback = next((name for name in texts_by_label if name.casefold() in _OTHERS), None)
+        if fallback is None:
             raise Refused(
                 "no-evidence",
                 "the text uses no word of any label",
                 "give labels as {label, keywords}, list `other`, or let a model classify",
             )
-        return _answer(other, 0.0, scores)
+        return _answer(fallback, 0.0, scores)
     (best, top), (_, second) = [*Counter(scores).most_common(2), ("", 0.0)][:2]
     if top == second:
         tied = ", ".join(name for name, score in scores.items() if score == top)
@@ -85,41 +87,44 @@ def _answer(label: str, confidence: float, scores: dict[str, float]) -> dict[str
     }
 
 
-def _described(labels: list[Any]) -> dict[str, dict[str, str]]:
-    """By label the texts that say what it is."""
+def _texts_by_label(labels: list[Any]) -> dict[str, dict[str, str]]:
+    """Return the texts that describe each label, by label and source. Raise Refused."""
     if len(labels) > _MAX_LABELS:
         raise Refused("too-large", f"{len(labels)} labels; at most {_MAX_LABELS} are told apart")
-    found: dict[str, dict[str, str]] = {}
+    texts_by_label: dict[str, dict[str, str]] = {}
     for number, label in enumerate(labels, 1):
-        given = label if isinstance(label, dict) else {"label": label}
-        name = given.get("label", given.get("name"))
+        fields = label if isinstance(label, dict) else {"label": label}
+        name = fields.get("label", fields.get("name"))
         if not isinstance(name, str) or not name.strip():
             raise Refused("bad-data", f"label {number} must be a text, or an object with a `label`")
-        texts = {key: _joined(given.get(key)) for key in _WEIGHTS if given.get(key)}
-        found[name] = {**texts, "name": name}
-    return found
+        texts = {key: _join_lines(fields.get(key)) for key in _WEIGHTS if fields.get(key)}
+        texts_by_label[name] = {**texts, "name": name}
+    return texts_by_label
 
 
-def _joined(value: object) -> str:
+def _join_lines(value: object) -> str:
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _scores(text: str, described: dict[str, dict[str, str]]) -> dict[str, float]:
+def _score_labels(text: str, texts_by_label: dict[str, dict[str, str]]) -> dict[str, float]:
+    """Return the score of each label: its words in the text by weight, early ones counting more."""
     cues: dict[str, list[_Cue]] = {}
     stem = stemmer()
-    for label, texts in described.items():
+    for label, texts in texts_by_label.items():
         for source, content in texts.items():
-            own = [word for word in split_words(content) if tells(word)] or split_words(content)
-            for cue in {stem(word) for word in own}:
+            content_words = [
+                word for word in split_words(content) if is_content_word(word)
+            ] or split_words(content)
+            for cue in {stem(word) for word in content_words}:
                 cues.setdefault(cue, []).append(_Cue(label, _WEIGHTS[source]))
     # Stemming costs: only words that begin like a cue are stemmed.
     beginnings = {cue[:2] for cue in cues}
-    early = Counter(split_words(text[:_FIRST]))
-    scores = dict.fromkeys(described, 0.0)
+    words_at_start = Counter(split_words(text[:_FIRST]))
+    scores = dict.fromkeys(texts_by_label, 0.0)
     for word, count in Counter(split_words(text)).items():
         if word[:2] in beginnings:
             for label, weight in cues.get(stem(word), ()):
-                scores[label] += weight * (min(count, 5) + _EARLY * bool(early[word]))
+                scores[label] += weight * (min(count, 5) + _EARLY * bool(words_at_start[word]))
     return scores
 
 
@@ -128,7 +133,7 @@ def _kind_patterns() -> dict[str, re.Pattern[str]]:
     return {kind: re.compile(rf"(?<!\w)(?:{cues})(?!\w)", re.I) for kind, cues in _KINDS.items()}
 
 
-def _of_kind(text: str) -> dict[str, object]:
+def _classify_kind(text: str) -> dict[str, object]:
     sample = text[:100_000]
     cues = {
         kind: {match[0].lower() for match in pattern.finditer(sample)}

@@ -33,11 +33,13 @@ _CLOSERS = (")", "]", "}", "{")  # lines that end a head or a body without endin
 
 
 def extract_diff(code_a: str, code_b: str) -> dict[str, object]:
-    """Return the unified difference that makes B of A, which `patch` applies; empty where they are equal.
+    """Return the unified difference that makes B of A, which `patch` applies; empty if they are
+    equal.
 
-    Where nothing short of comparing all lines with all others would tell, a stretch is replaced as a whole. `stats`
-    counts lines `added` and `removed`, `unchanged` ones and `hunks`, names the functions and classes that the lines
-    are of (`names`: those `changed`, `new`, `gone`) and says it in a `sentence`. Raise Refused for more than 8 MiB.
+    If only comparing all lines with all others would help, a stretch is replaced as a whole.
+    `stats` counts lines `added`, `removed` and `unchanged`, and `hunks`; `names` lists the
+    functions and classes that are `changed`, `new` and `gone`, and `sentence` sums it up. Raise
+    Refused for more than 8 MiB.
     """
     if len(code_a) + len(code_b) > _MAX_TEXT:
         raise Refused("too-large", f"more than {_MAX_TEXT // 1024 // 1024} MiB of text")
@@ -47,7 +49,7 @@ def extract_diff(code_a: str, code_b: str) -> dict[str, object]:
     added = sum(high - low for _, _, _, low, high in changes)
     hunks = list(_hunks(changes, len(a), len(b)))
     diff = "".join(part for hunk in hunks for part in _hunk_text(hunk, a, b))
-    names = _names(
+    names = _compare_names(
         _definitions(a, [(low, high) for _, low, high, _, _ in changes]),
         _definitions(b, [(low, high) for _, _, _, low, high in changes]),
     )
@@ -62,26 +64,28 @@ def _lines(text: str) -> list[str]:
 
 
 def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
-    """Yield what makes B of A, in order: stretches between lines that both have once, in turn, until they are short
-    enough for `difflib`. What is left without such a line when its time is used up is replaced as a whole.
+    """Yield the opcodes that make B of A, in order.
+
+    The texts are cut at lines that both have exactly once, until the stretches are short enough for
+    `difflib`. A stretch without such a line is replaced as a whole when the time is used up.
     """
     time = _TIME
     waiting = [(0, len(a), 0, len(b))]
     while waiting:
-        a_low, a_high, b_low, b_high = _trimmed(a, b, *waiting.pop())
-        ours, theirs = a[a_low:a_high], b[b_low:b_high]
-        cost, common = _cost(ours, theirs)
+        a_low, a_high, b_low, b_high = _trim_common_ends(a, b, *waiting.pop())
+        lines_a, lines_b = a[a_low:a_high], b[b_low:b_high]
+        cost, common = _estimate_cost(lines_a, lines_b)
         if not common:
-            yield from [("replace", a_low, a_high, b_low, b_high)] if ours or theirs else []
+            yield from [("replace", a_low, a_high, b_low, b_high)] if lines_a or lines_b else []
         elif cost <= min(time, _SHORT):
             time -= cost
             for tag, i1, i2, j1, j2 in SequenceMatcher(
-                None, ours, theirs, autojunk=False
+                None, lines_a, lines_b, autojunk=False
             ).get_opcodes():
                 if tag != "equal":
                     yield tag, a_low + i1, a_low + i2, b_low + j1, b_low + j2
-        elif anchors := _anchors(ours, theirs):
-            time -= len(ours) + len(theirs)
+        elif anchors := _anchors(lines_a, lines_b):
+            time -= len(lines_a) + len(lines_b)
             ends = [(a_low + i, b_low + j) for i, j in anchors] + [(a_high, b_high)]
             starts = [(a_low, b_low)] + [(i + 1, j + 1) for i, j in ends[:-1]]
             parts = [(i, k, j, m) for (i, j), (k, m) in zip(starts, ends, strict=True)]
@@ -90,17 +94,19 @@ def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
             yield "replace", a_low, a_high, b_low, b_high
 
 
-def _cost(a: list[str], b: list[str]) -> tuple[int, int]:
-    """At most so many comparisons `difflib` makes; how many pairs of equal lines there are."""
+def _estimate_cost(a: list[str], b: list[str]) -> tuple[int, int]:
+    """Return an upper bound for the comparisons of `difflib`, and the number of pairs of equal
+    lines.
+    """
     counts_a, counts_b = Counter(a), Counter(b)
     pairs = sum(count * counts_b[line] for line, count in counts_a.items())
     return (pairs + len(a) + len(b)) * min(len(a), len(b)), pairs
 
 
-def _trimmed(
+def _trim_common_ends(
     a: list[str], b: list[str], a_low: int, a_high: int, b_low: int, b_high: int
 ) -> tuple[int, int, int, int]:
-    """Return the stretch without what both begin and end with."""
+    """Return the bounds of the stretch without the equal lines at its beginning and end."""
     while a_low < a_high and b_low < b_high and a[a_low] == b[b_low]:
         a_low, b_low = a_low + 1, b_low + 1
     while a_low < a_high and b_low < b_high and a[a_high - 1] == b[b_high - 1]:
@@ -109,46 +115,49 @@ def _trimmed(
 
 
 def _anchors(a: list[str], b: list[str]) -> list[tuple[int, int]]:
-    """Return the longest common sequence of lines that both have exactly once."""
-    places_a, places_b = _once(a), _once(b)
-    pairs = [(place, places_b[line]) for line, place in places_a.items() if line in places_b]
+    """Return the longest common sequence of lines that each text has exactly once, as pairs of
+    indices.
+    """
+    index_a, index_b = _index_of_unique_lines(a), _index_of_unique_lines(b)
+    pairs = [(place, index_b[line]) for line, place in index_a.items() if line in index_b]
     ends: list[int] = []
     chain: list[int] = []
-    before: list[int] = []
+    predecessor: list[int] = []
     for number, (_, place) in enumerate(pairs):
         rank = bisect_left(ends, place)
         ends[rank : rank + 1] = [place]
-        before.append(chain[rank - 1] if rank else -1)
+        predecessor.append(chain[rank - 1] if rank else -1)
         chain[rank : rank + 1] = [number]
-    found, number = [], chain[-1] if chain else -1
+    anchors, number = [], chain[-1] if chain else -1
     while number >= 0:
-        found.append(pairs[number])
-        number = before[number]
-    return found[::-1]
+        anchors.append(pairs[number])
+        number = predecessor[number]
+    return anchors[::-1]
 
 
-def _once(lines: list[str]) -> dict[str, int]:
-    places: dict[str, int] = {}
+def _index_of_unique_lines(lines: list[str]) -> dict[str, int]:
+    """Return the index of each line that occurs exactly once."""
+    indices: dict[str, int] = {}
     repeated = set()
     for place, line in enumerate(lines):
-        if line in places:
+        if line in indices:
             repeated.add(line)
-        places[line] = place
-    return {line: place for line, place in places.items() if line not in repeated}
+        indices[line] = place
+    return {line: place for line, place in indices.items() if line not in repeated}
 
 
 def _hunks(changes: list[Change], size_a: int, size_b: int) -> Iterator[list[Change]]:
-    """Yield changes that share lines of context, together, with that context as equal stretches."""
+    """Yield groups of changes whose context overlaps, with that context as equal stretches."""
     done_a = done_b = 0
-    full: list[Change] = []
+    opcodes: list[Change] = []
     for change in [*changes, ("end", size_a, size_a, size_b, size_b)]:
-        full += [("equal", done_a, change[1], done_b, change[3]), change]
+        opcodes += [("equal", done_a, change[1], done_b, change[3]), change]
         _, _, done_a, _, done_b = change
-    known: Any = SequenceMatcher()
-    known.opcodes = [
-        change for change in full[:-1] if change[0] != "equal" or change[1] < change[2]
+    matcher: Any = SequenceMatcher()
+    matcher.opcodes = [
+        change for change in opcodes[:-1] if change[0] != "equal" or change[1] < change[2]
     ]
-    yield from known.get_grouped_opcodes(_CONTEXT) if changes else ()
+    yield from matcher.get_grouped_opcodes(_CONTEXT) if changes else ()
 
 
 def _hunk_text(hunk: list[Change], a: list[str], b: list[str]) -> Iterator[str]:
@@ -156,8 +165,8 @@ def _hunk_text(hunk: list[Change], a: list[str], b: list[str]) -> Iterator[str]:
     _, _, a_high, _, b_high = hunk[-1]
     yield f"@@ -{_range(a_low, a_high)} +{_range(b_low, b_high)} @@\n"
     for tag, i1, i2, j1, j2 in hunk:
-        marked = [(" ", a[i1:i2])] if tag == "equal" else [("-", a[i1:i2]), ("+", b[j1:j2])]
-        for mark, lines in marked:
+        marked_lines = [(" ", a[i1:i2])] if tag == "equal" else [("-", a[i1:i2]), ("+", b[j1:j2])]
+        for mark, lines in marked_lines:
             for line in lines:
                 yield f"{mark}{line}" + (
                     "" if line[-1] == "\n" else "\n\\ No newline at end of file\n"
@@ -170,61 +179,69 @@ def _range(low: int, high: int) -> str:
 
 
 def _definitions(lines: list[str], stretches: list[tuple[int, int]]) -> tuple[set[str], set[str]]:
-    """Return the names of all functions and classes, and of those innermost around the lines of the stretches, told by
-    how far lines are indented."""
-    every: set[str] = set()
-    touched: set[str] = set()
-    around: list[tuple[int, str]] = []
-    ahead = iter([*stretches, (len(lines), len(lines))])
-    low, high = next(ahead)
+    """Return the names of all functions and classes, and of the innermost ones around the
+    stretches.
+
+    Which one is innermost follows from the indentation of the lines.
+    """
+    names: set[str] = set()
+    changed: set[str] = set()
+    enclosing: list[tuple[int, str]] = []
+    stretches_ahead = iter([*stretches, (len(lines), len(lines))])
+    low, high = next(stretches_ahead)
     for number, line in enumerate(lines):
         while number >= high and high < len(lines):
-            low, high = next(ahead)
-        bare = line.lstrip(" \t")
-        if not bare.strip():
+            low, high = next(stretches_ahead)
+        content = line.lstrip(" \t")
+        if not content.strip():
             continue
-        indent = len(line) - len(bare)
-        while around and around[-1][0] >= indent and not bare.startswith(_CLOSERS):
-            around.pop()
+        indent = len(line) - len(content)
+        while enclosing and enclosing[-1][0] >= indent and not content.startswith(_CLOSERS):
+            enclosing.pop()
         if match := _NAMED.match(line):
-            around.append((indent, match[1]))
-            every.add(match[1])
-        if around and low <= number < high:
-            touched.add(around[-1][1])
-    return every, touched
+            enclosing.append((indent, match[1]))
+            names.add(match[1])
+        if enclosing and low <= number < high:
+            changed.add(enclosing[-1][1])
+    return names, changed
 
 
-def _names(
+def _compare_names(
     before: tuple[set[str], set[str]], after: tuple[set[str], set[str]]
 ) -> dict[str, list[str]]:
-    """Return what changed, is new and is gone, of the names that each text has and that the change touched there."""
-    (old, left), (new, came) = before, after
+    """Return the sorted names that are `changed`, `new` and `gone`.
+
+    `before` and `after` each hold all names of a text, and those whose lines changed.
+    """
+    (old, changed_old), (new, changed_new) = before, after
     return {
-        "changed": sorted((left | came) & old & new),
-        "new": sorted(came - old),
-        "gone": sorted(left - new),
+        "changed": sorted((changed_old | changed_new) & old & new),
+        "new": sorted(changed_new - old),
+        "gone": sorted(changed_old - new),
     }
 
 
 def _sentence(added: int, removed: int, hunks: int, names: dict[str, list[str]]) -> str:
     if not hunks:
         return "The two are equal."
-    told = "; ".join(f"{word}: {_listed(found)}" for word, found in names.items() if found)
+    changes_by_kind = "; ".join(
+        f"{word}: {_join_names(listed)}" for word, listed in names.items() if listed
+    )
     places = f"{hunks} place{'s' * (hunks != 1)}"
     lines = f"{added} line{'s' * (added != 1)} added, {removed} removed, in {places}"
-    return f"{lines}{'; ' if told else ''}{told}."
+    return f"{lines}{'; ' if changes_by_kind else ''}{changes_by_kind}."
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     more = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def format_source(code: str, language: str) -> dict[str, object]:
-    """Return the code in its usual form: Python by ruff, JSON with two spaces. Formatting what is formatted changes
-    nothing.
+    """Return the code in its usual form: Python as ruff formats it, JSON with two spaces.
 
-    Raise Refused for another language, and for code with a syntax error, with its line.
+    Formatting the result again changes nothing. Raise Refused for another language, and for code
+    with a syntax error, with its line.
     """
     name = _language(language)
     if len(code) > _MAX_CODE:
@@ -233,7 +250,7 @@ def format_source(code: str, language: str) -> dict[str, object]:
         text = json.dumps(parse_json(code)["data"], indent=2, ensure_ascii=False)
         return {"formatted_code": f"{text}\n"}
     if name == "python":
-        return {"formatted_code": _formatted_by_ruff(code)}
+        return {"formatted_code": _format_with_ruff(code)}
     raise Refused("unsupported", f"{language!r:.40} is not formatted", "there are python and json")
 
 
@@ -242,7 +259,7 @@ def _language(language: str) -> str:
     return {"py": "python", "python3": "python"}.get(name, name)
 
 
-def _formatted_by_ruff(code: str) -> str:
+def _format_with_ruff(code: str) -> str:
     from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
 
     program = find_ruff_bin()
@@ -251,25 +268,26 @@ def _formatted_by_ruff(code: str) -> str:
         content = code.encode()
     except UnicodeEncodeError as error:
         raise Refused("bad-data", f"ruff does not format it: {error!s:.80}") from None
-    done = run_behind_wall(command, RUFF, content=content, read=[program], required=False)
-    if done.timed_out:
+    end = run_behind_wall(command, RUFF, content=content, read=[program], required=False)
+    if end.timed_out:
         raise Refused(
             "too-large", f"ruff does not format it: not done after {RUFF.seconds} seconds"
         )
-    if done.code:
-        told = done.stderr.decode(errors="replace").replace("error: ", "").strip()
-        place = re.search(r"code\.py:(\d+):(\d+): ([^\n]{1,200})", told)
-        message = f"line {place[1]}, column {place[2]}: {place[3]}" if place else told[:200]
+    if end.code:
+        errors = end.stderr.decode(errors="replace").replace("error: ", "").strip()
+        place = re.search(r"code\.py:(\d+):(\d+): ([^\n]{1,200})", errors)
+        message = f"line {place[1]}, column {place[2]}: {place[3]}" if place else errors[:200]
         raise Refused("bad-data", f"syntax error: {message}" if message else "ruff cannot read it")
-    return done.stdout.decode()
+    return end.stdout.decode()
 
 
 def analyze_source(code: str, language: str) -> dict[str, object]:
-    """Return what the code is made of: `metrics` counts lines, functions, classes and branches, `warnings` names
-    places to look at, with their line, and `summary` says it in a sentence.
+    """Return measures of the code.
 
-    Python is read by its own parser, other languages by lizard. Raise Refused for a language that neither knows, for
-    a syntax error with its line, and for more than 1 MiB.
+    `metrics` counts lines, functions, classes and branches, `warnings` names places to look at,
+    with their line, and `summary` is one sentence. Python is read by its own parser, other
+    languages by lizard. Raise Refused for a language that neither knows, for a syntax error with
+    its line, and for more than 1 MiB.
     """
     if len(code) > _MAX_CODE:
         raise Refused("too-large", f"more than {_MAX_CODE // 1024 // 1024} MiB of code")

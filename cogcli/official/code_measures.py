@@ -1,4 +1,6 @@
-"""Measures of source code: lines, functions, branches, and places to look at. Called in a process of its own."""
+"""Measures of source code: lines, functions, branches, and places to look at. Runs in a process of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,16 @@ class FunctionMetrics(NamedTuple):
 
 
 def measure(code: str, language: str) -> dict[str, object]:
-    """Metrics, warnings and a summary of code. Raise Refused."""
+    """Return metrics, warnings and a summary of code. Raise Refused."""
     if language == "python":
-        functions, further, warnings = _of_python(code)
+        functions, other_metrics, warnings = _measure_python(code)
     elif language in _SUFFIXES:
-        functions, further, warnings = _of_lizard(code, _SUFFIXES[language])
+        functions, other_metrics, warnings = _measure_by_lizard(code, _SUFFIXES[language])
     else:
-        known = ", ".join(("python", *_SUFFIXES))
-        raise Refused("unsupported", f"code in {language!r:.40} is not read", f"there are {known}")
+        languages = ", ".join(("python", *_SUFFIXES))
+        raise Refused(
+            "unsupported", f"code in {language!r:.40} is not read", f"there are {languages}"
+        )
     lines = code.splitlines()
     worst = max((each.complexity for each in functions), default=0)
     metrics: dict[str, Any] = {
@@ -61,41 +65,45 @@ def measure(code: str, language: str) -> dict[str, object]:
         "average_complexity": round(
             sum(each.complexity for each in functions) / max(len(functions), 1), 2
         ),
-        **further,
+        **other_metrics,
     }
-    warnings = sorted([*warnings, *_of_functions(functions)], key=lambda told: told["line"])
-    counted = f"{len(lines)} lines, {len(functions)} functions, at most {worst} paths through one"
-    summary = f"{counted}; {len(warnings)} places to look at."
+    warnings = sorted(
+        [*warnings, *_function_warnings(functions)], key=lambda warning: warning["line"]
+    )
+    counts = f"{len(lines)} lines, {len(functions)} functions, at most {worst} paths through one"
+    summary = f"{counts}; {len(warnings)} places to look at."
     return {"metrics": metrics, "warnings": warnings[:_MAX_WARNINGS], "summary": summary}
 
 
-def _of_functions(functions: list[FunctionMetrics]) -> list[dict[str, Any]]:
-    told = []
+def _function_warnings(functions: list[FunctionMetrics]) -> list[dict[str, Any]]:
+    warnings = []
     for each in functions:
         if each.length > _LONG:
-            told.append(
+            warnings.append(
                 _finding_entry(each.line, "long-function", f"`{each.name}` has {each.length} lines")
             )
         if each.complexity > _BRANCHED:
-            told.append(
+            warnings.append(
                 _finding_entry(
                     each.line, "many-branches", f"`{each.name}` has {each.complexity} paths"
                 )
             )
         if each.arguments > _MANY_ARGUMENTS:
-            told.append(
+            warnings.append(
                 _finding_entry(
                     each.line, "many-arguments", f"`{each.name}` takes {each.arguments} arguments"
                 )
             )
-    return told
+    return warnings
 
 
 def _finding_entry(line: int, rule: str, message: str) -> dict[str, Any]:
     return {"line": line, "rule": rule, "message": message}
 
 
-def _of_python(code: str) -> tuple[list[FunctionMetrics], dict[str, Any], list[dict[str, Any]]]:
+def _measure_python(
+    code: str,
+) -> tuple[list[FunctionMetrics], dict[str, Any], list[dict[str, Any]]]:
     try:
         tree = ast.parse(code)
     except SyntaxError as error:
@@ -103,35 +111,39 @@ def _of_python(code: str) -> tuple[list[FunctionMetrics], dict[str, Any], list[d
     except ValueError as error:
         raise Refused("bad-data", f"no Python: {error}") from None
     nodes = list(ast.walk(tree))
-    functions = [_python_function(node) for node in nodes if isinstance(node, _DEFINITIONS)]
+    functions = [_python_metrics(node) for node in nodes if isinstance(node, _DEFINITIONS)]
     further = {
         "classes": sum(isinstance(node, ast.ClassDef) for node in nodes),
         "imports": sum(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes),
         "comment_lines": sum(line.lstrip().startswith("#") for line in code.splitlines()),
         "names": sorted({each.name for each in functions}),
     }
-    return functions, further, [told for node in nodes for told in _doubts(node)]
+    return functions, further, [warning for node in nodes for warning in _node_warnings(node)]
 
 
-def _python_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionMetrics:
-    own, waiting = 1, list(ast.iter_child_nodes(node))
+def _python_metrics(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionMetrics:
+    complexity, waiting = 1, list(ast.iter_child_nodes(node))
     while waiting:
         part = waiting.pop()
         if isinstance(part, _DEFINITIONS):
             continue  # it is counted by itself
-        own += isinstance(part, _BRANCHES) + (
+        complexity += isinstance(part, _BRANCHES) + (
             len(part.values) - 1 if isinstance(part, ast.BoolOp) else 0
         )
         waiting += ast.iter_child_nodes(part)
-    taken = node.args
-    count = len(taken.posonlyargs) + len(taken.args) + len(taken.kwonlyargs)
+    arguments = node.args
+    count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
     return FunctionMetrics(
-        node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1, own, count
+        node.name,
+        node.lineno,
+        (node.end_lineno or node.lineno) - node.lineno + 1,
+        complexity,
+        count,
     )
 
 
-def _doubts(node: ast.AST) -> list[dict[str, Any]]:
-    """Return what is often a mistake, whatever the code is for."""
+def _node_warnings(node: ast.AST) -> list[dict[str, Any]]:
+    """Return a warning for a node that is often a mistake, in any kind of program."""
     if isinstance(node, ast.ExceptHandler) and node.type is None:
         return [
             _finding_entry(
@@ -172,12 +184,12 @@ def _doubts(node: ast.AST) -> list[dict[str, Any]]:
     return []
 
 
-def _of_lizard(
+def _measure_by_lizard(
     code: str, suffix: str
 ) -> tuple[list[FunctionMetrics], dict[str, Any], list[dict[str, Any]]]:
     import lizard
 
-    found = lizard.analyze_file.analyze_source_code(f"code.{suffix}", code)
+    analysis = lizard.analyze_file.analyze_source_code(f"code.{suffix}", code)
     functions = [
         FunctionMetrics(
             each.name,
@@ -186,7 +198,7 @@ def _of_lizard(
             each.cyclomatic_complexity,
             each.parameter_count,
         )
-        for each in found.function_list
+        for each in analysis.function_list
     ]
     names = sorted({each.name for each in functions})
-    return functions, {"code_lines": found.nloc, "names": names}, []
+    return functions, {"code_lines": analysis.nloc, "names": names}, []

@@ -1,8 +1,4 @@
-"""Programs of the host that do what else only a language model does: translate a text, write down speech.
-
-A program is run without a shell, with the words of a service variable; it gets no secret and nothing of a text becomes
-an option of it.
-"""
+"""Programs of the host that translate a text or transcribe speech, instead of a language model."""
 
 from __future__ import annotations
 
@@ -31,72 +27,89 @@ _KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER")
 def translate(
     text: str, target_language: str, command: str, source_language: str = "auto"
 ) -> dict[str, object]:
-    """Return what the program prints that reads the text from its standard input; `{target}` and `{source}` in its
-    words are the languages. Raise Refused; OSError or RuntimeError where it fails.
+    """Return the output of a program that reads the text from its standard input.
+
+    `{target}` and `{source}` in the command are replaced by the languages. Raise Refused for an
+    unusable command, RuntimeError or OSError if the program fails.
     """
     for language in (target_language, source_language):
         if not _LANGUAGE.fullmatch(language):
             raise Refused(
                 "bad-data", "a language is a name or a code: letters, digits, `-`, `_`, blanks"
             )
-    words = _words(command, {"target": target_language, "source": source_language})
+    arguments = _split_command(command, {"target": target_language, "source": source_language})
     return {
-        "translation": _printed(words, text.encode()),
-        "method": f"command:{os.path.basename(words[0])}",
+        "translation": _run_program(arguments, text.encode()),
+        "method": f"command:{os.path.basename(arguments[0])}",
     }
 
 
 def transcribe(audio: str, command: str) -> dict[str, object]:
-    """Return what the program prints for the sound file, whose path is `{audio}` in its words, or the last of them."""
+    """Return the output of a program for a sound file. `{audio}` in the command is replaced by its
+    path; without it the path becomes the last argument.
+    """
     path = os.path.abspath(opened_as(audio) if (opened_as := OPENED_AS.get()) else audio)
-    words = _words(command if "{audio}" in command else f"{command} {{audio}}", {"audio": path})
-    return {"transcript": _printed(words, b""), "method": f"command:{os.path.basename(words[0])}"}
+    arguments = _split_command(
+        command if "{audio}" in command else f"{command} {{audio}}", {"audio": path}
+    )
+    return {
+        "transcript": _run_program(arguments, b""),
+        "method": f"command:{os.path.basename(arguments[0])}",
+    }
 
 
-def _words(command: str, values: dict[str, str]) -> list[str]:
+def _split_command(command: str, values: dict[str, str]) -> list[str]:
+    """Return the arguments of a command with the values filled in. Raise Refused."""
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError as error:
         raise Refused("bad-data", f"the command cannot be split into words: {error}") from None
-    if not words:
+    if not arguments:
         raise Refused("bad-data", "the command is empty")
     for name, value in values.items():
-        words = [word.replace(f"{{{name}}}", value) for word in words]
-    return words
+        arguments = [argument.replace(f"{{{name}}}", value) for argument in arguments]
+    return arguments
 
 
-def _printed(words: list[str], given: bytes) -> str:
+def _run_program(arguments: list[str], content: bytes) -> str:
+    """Return what the program writes to its standard output. Raise Refused, RuntimeError or
+    OSError.
+    """
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as told:
-        source.write(given)
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as errors:
+        source.write(content)
         source.seek(0)
         with subprocess.Popen(  # noqa: S603
-            words,
+            arguments,
             stdin=source,
             stdout=subprocess.PIPE,
-            stderr=told,
+            stderr=errors,
             env=environ,
             start_new_session=True,
         ) as process:
             try:
-                output = _read(process) if process.stdout else b""
+                output = _read_output(process) if process.stdout else b""
             finally:
-                _end(process)
-        told.seek(max(0, told.seek(0, os.SEEK_END) - _SHOWN))
-        said = told.read().decode("utf-8", "replace").strip()
+                _kill(process)
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _SHOWN))
+        error_text = errors.read().decode("utf-8", "replace").strip()
     if len(output) > _OUTPUT:
-        raise Refused("too-large", f"{os.path.basename(words[0])} printed more than 8 MiB")
+        raise Refused("too-large", f"{os.path.basename(arguments[0])} printed more than 8 MiB")
     if process.returncode:
-        raise RuntimeError(f"{os.path.basename(words[0])} ended with {process.returncode}: {said}")
+        raise RuntimeError(
+            f"{os.path.basename(arguments[0])} ended with {process.returncode}: {error_text}"
+        )
     text = output.decode("utf-8", "replace").strip()
     if not text:
-        raise RuntimeError(f"{os.path.basename(words[0])} printed nothing: {said}")
+        raise RuntimeError(f"{os.path.basename(arguments[0])} printed nothing: {error_text}")
     return text
 
 
-def _read(process: subprocess.Popen[bytes]) -> bytes:
-    """At most one byte more than may be printed; the program has ended, or is ended after its time."""
-    timer = Timer(_SECONDS, _end, [process])
+def _read_output(process: subprocess.Popen[bytes]) -> bytes:
+    """Return the output of a process, at most one byte more than allowed. Kill the process after
+    `_SECONDS`.
+    """
+    timer = Timer(_SECONDS, _kill, [process])
     timer.daemon = True
     timer.start()
     try:
@@ -108,8 +121,8 @@ def _read(process: subprocess.Popen[bytes]) -> bytes:
         timer.cancel()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program, where the system has groups of processes with its children."""
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, and its children on systems with process groups."""
     with suppress(ProcessLookupError):
         if sys.platform == "win32":
             process.kill()

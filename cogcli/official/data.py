@@ -28,16 +28,17 @@ def parse_json(text: str) -> dict[str, object]:
 
 
 def check_json(text: str) -> dict[str, object]:
-    """Return whether a text is JSON as `parse_json` reads it, and its value; else `data` is null and there is one
-    error with line and column.
+    """Return whether a text is JSON as `parse_json` reads it, and its value.
+
+    Otherwise `data` is null, and `errors` holds one error with line and column.
     """
     try:
         data = json.loads(
             text.removeprefix("\ufeff"),
-            object_pairs_hook=_unique,
+            object_pairs_hook=_unique_members,
             parse_constant=_refuse_constant,
-            parse_int=_safe_integer,
-            parse_float=_finite,
+            parse_int=_parse_integer,
+            parse_float=_parse_float,
         )
         _check_depth(data)
     except json.JSONDecodeError as error:
@@ -58,34 +59,35 @@ def _invalid(message: str, line: int = 0, column: int = 0) -> dict[str, object]:
     }
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the members of an object. Raise ValueError for a repeated key."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"key {_short(repeated)} is repeated")
-    return found
+        raise ValueError(f"key {_shorten(repeated)} is repeated")
+    return members
 
 
 def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is not a JSON number")
 
 
-def _safe_integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     if len(digits) > 17 or abs(int(digits)) > _SAFE_INTEGER:
-        raise ValueError(f"integer {_short(digits)} is outside 2^53; write it as text")
+        raise ValueError(f"integer {_shorten(digits)} is outside 2^53; write it as text")
     return int(digits)
 
 
-def _finite(digits: str) -> float:
+def _parse_float(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
-        raise ValueError(f"number {_short(digits)} is too large")
+        raise ValueError(f"number {_shorten(digits)} is too large")
     return value
 
 
-def _short(value: object, limit: int = 40) -> str:
-    shown = str(value)
-    return repr(shown if len(shown) <= limit else f"{shown[:limit]}…")
+def _shorten(value: object, limit: int = 40) -> str:
+    text = str(value)
+    return repr(text if len(text) <= limit else f"{text[:limit]}…")
 
 
 def _check_depth(data: object) -> None:
@@ -98,9 +100,10 @@ def _check_depth(data: object) -> None:
 
 
 def merge_objects(objects: list[dict[str, object]]) -> dict[str, object]:
-    """Return the objects laid over one another, nested ones key by key, later values winning.
+    """Return the objects merged, nested ones key by key. Later values replace earlier ones.
 
-    `conflicts` lists, as JSON pointers, where a later value replaced a different earlier one.
+    `conflicts` lists, as JSON pointers, the places at which a later value replaced a different
+    earlier one.
     """
     merged: dict[str, object] = {}
     conflicts: list[str] = []
@@ -116,42 +119,46 @@ def overlaid(
     path: str = "",
     deep: bool = True,
 ) -> dict[str, object]:
-    """`overlay` on top of `base`, nested objects key by key if `deep`; adds to `conflicts` where values differ."""
+    """Return `base` with the members of `overlay`, nested objects merged key by key if `deep`.
+
+    The places at which values differ are added to `conflicts`.
+    """
     merged = dict(base)
     for key, value in overlay.items():
         place = f"{path}/{pointer_part(key)}"
-        old = merged.get(key)
-        if deep and isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = overlaid(old, value, conflicts, place)
+        earlier = merged.get(key)
+        if deep and isinstance(earlier, dict) and isinstance(value, dict):
+            merged[key] = overlaid(earlier, value, conflicts, place)
             continue
-        if key in merged and identity(old) != identity(value):
+        if key in merged and identity(earlier) != identity(value):
             conflicts.append(place)
         merged[key] = value
     return merged
 
 
 def profile_records(records: object) -> dict[str, object]:
-    """Return what the fields of a list of objects hold: types, missing values, distinct values, range and mean.
+    """Return a profile of each field of a list of objects: types, missing and distinct values,
+    range and mean.
 
-    One object counts as a list of one, but an object with nothing but a list of objects stands for that list. Elements
-    that are no objects are only counted, as `skipped`. A field is missing where it is absent or null. Text fields
-    report the range of their lengths.
+    One object counts as a list of one; an object whose only member is a list of objects counts as
+    that list. Other elements are only counted, as `skipped`. A field is missing if it is absent or
+    null. Text fields report the range of their lengths.
     """
     if isinstance(records, dict) and len(records) == 1:
         (inner,) = records.values()
         records = (
             inner if isinstance(inner, list) and inner and isinstance(inner[0], dict) else records
         )
-    listed = records if isinstance(records, list) else [records]
-    objects = [record for record in listed if isinstance(record, dict)]
+    elements = records if isinstance(records, list) else [records]
+    objects = [record for record in elements if isinstance(record, dict)]
     names = dict.fromkeys(name for record in objects for name in record)
-    fields = [_field(name, [record.get(name) for record in objects]) for name in names]
-    return {"fields": fields, "record_count": len(objects), "skipped": len(listed) - len(objects)}
+    fields = [_field_profile(name, [record.get(name) for record in objects]) for name in names]
+    return {"fields": fields, "record_count": len(objects), "skipped": len(elements) - len(objects)}
 
 
-def _field(name: str, values: list[object]) -> dict[str, object]:
+def _field_profile(name: str, values: list[object]) -> dict[str, object]:
     present = [value for value in values if value is not None]
-    types = Counter(_type(value) for value in present)
+    types = Counter(_json_type(value) for value in present)
     distinct = {json.dumps(value, sort_keys=True) for value in present}
     facts: dict[str, object] = {
         "name": name,
@@ -162,20 +169,20 @@ def _field(name: str, values: list[object]) -> dict[str, object]:
     numbers = [value for value in present if is_number(value)]
     texts = [len(value) for value in present if isinstance(value, str)]
     if numbers:
-        facts |= {"min": min(numbers), "max": max(numbers)} | _mean(numbers)
+        facts |= {"min": min(numbers), "max": max(numbers)} | _mean_entry(numbers)
     if texts:
         facts |= {"min_length": min(texts), "max_length": max(texts)}
     return facts
 
 
-def _mean(numbers: list[int | float]) -> dict[str, object]:
+def _mean_entry(numbers: list[int | float]) -> dict[str, object]:
     try:
         return {"mean": round(math.fsum(number / len(numbers) for number in numbers), 6)}
     except OverflowError:
         return {}
 
 
-def _type(value: object) -> str:
+def _json_type(value: object) -> str:
     names = {
         bool: "boolean",
         int: "integer",

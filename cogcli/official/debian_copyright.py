@@ -19,40 +19,44 @@ _NAMES = {
 """SPDX identifiers of short names that follow no pattern."""
 
 
-def stated_licences(text: str) -> list[tuple[str, str]]:
-    """(files, SPDX expression) of each paragraph that is about files; empty for a text in another form.
+def read_licence_fields(text: str) -> list[tuple[str, str]]:
+    """Return files and SPDX expression of each paragraph about files; empty for a text in another
+    format.
 
-    Names that SPDX does not know become `LicenseRef-...`, exceptions that have no identifier `AdditionRef-...`.
+    Names that SPDX does not know become `LicenseRef-...`, exceptions without an identifier
+    `AdditionRef-...`.
     """
     if not _FORMAT.match(text):
         return []
-    stated = []
+    licences = []
     for paragraph in re.split(r"\n[ \t]*\n", text):
         files, licence = _FILES.search(paragraph), _LICENCE.search(paragraph)
         if files and licence:
-            stated.append((" ".join(files[1].split()), _expression(licence[1])))
-    return stated
+            licences.append((" ".join(files[1].split()), _spdx_expression(licence[1])))
+    return licences
 
 
-def _expression(short: str) -> str:
-    """Return the SPDX expression of a licence field; a comma before `and` or `or` takes what precedes it together."""
-    parts = re.split(r",\s+(and|or)\s+", " ".join(short.split())[:500])
-    groups = [_joined(part) for part in parts[::2]]
-    told = groups[0]
+def _spdx_expression(field: str) -> str:
+    """Return the SPDX expression of a licence field. A comma before `and` or `or` groups all that
+    precedes it.
+    """
+    parts = re.split(r",\s+(and|or)\s+", " ".join(field.split())[:500])
+    groups = [_join_licences(part) for part in parts[::2]]
+    expression = groups[0]
     for word, group in zip(parts[1::2], groups[1:], strict=True):
-        told = f"{_grouped(told)} {word.upper()} {_grouped(group)}"
-    return told
+        expression = f"{_in_brackets_if_compound(expression)} {word.upper()} {_in_brackets_if_compound(group)}"
+    return expression
 
 
-def _grouped(expression: str) -> str:
+def _in_brackets_if_compound(expression: str) -> str:
     return f"({expression})" if re.search(r" (?:OR|AND) ", expression) else expression
 
 
-def _joined(part: str) -> str:
-    words = re.split(r"\s+(and|or)\s+", part, flags=re.I)
+def _join_licences(licences: str) -> str:
+    parts = re.split(r"\s+(and|or)\s+", licences, flags=re.I)
     return " ".join(
-        word.upper() if number % 2 else _with_exception(word.strip(" ,"))
-        for number, word in enumerate(words)
+        part_text.upper() if number % 2 else _with_exception(part_text.strip(" ,"))
+        for number, part_text in enumerate(parts)
     )
 
 
@@ -71,12 +75,12 @@ def _identifier(name: str) -> str:
         return (
             f"BSD-{found[2]}-Clause"
             if found[1]
-            else f"{_cased(found[3])}-{found[4]}.{found[5] or 0}"
+            else f"{_capitalize_name(found[3])}-{found[4]}.{found[5] or 0}"
         )
     return _NAMES.get(name.lower()) or f"LicenseRef-{_reference(name)}"
 
 
-def _cased(word: str) -> str:
+def _capitalize_name(word: str) -> str:
     return word.upper() if len(word) == 3 else word.capitalize()
 
 

@@ -1,4 +1,6 @@
-"""A recommendation out of scored options, with the margin as its confidence: no score, no recommendation."""
+"""Recommends one of several scored options. The margin over the next one is the confidence; without
+scores it recommends none.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,10 @@ _STATED = ("failure_modes", "risks", "cons")
 
 
 class _Candidate(NamedTuple):
+    """An option with its score, the constraints it breaks or that could not be checked, and its
+    analysis.
+    """
+
     id: str
     score: float | None
     broken: list[dict[str, object]]
@@ -31,13 +37,15 @@ def justify_option(
     constraints: dict[str, object] | None = None,
     risk_tolerance: str | None = None,
 ) -> dict[str, object]:
-    """Return the option of the highest score that breaks no constraint, and what speaks for and against it.
+    """Return the option with the highest score that breaks no constraint, and the evidence for and
+    against it.
 
-    `confidence_score` is its margin over the next one, as a share of the scale (1, or the highest score if above);
-    `confidence_level` is high from 0.3, medium from 0.1, else low; a tie is `none` with confidence 0 and recommends
-    nobody. With a low risk tolerance a margin under 0.1 recommends nobody either. `failure_modes` are where it is
-    worst and what the analysis states; `next_steps` name the numbers that are missing.
-    Refused: no option has a score, or all scored ones break a constraint (`no-evidence`).
+    `confidence_score` is its margin over the next one, as a share of the scale (1, or the highest
+    score if above). `confidence_level` is high from 0.3, medium from 0.1, else low; for a tie it is
+    `none`, with confidence 0 and without a recommendation. With a low risk tolerance a margin under
+    0.1 gives no recommendation either. `failure_modes` lists where it is worst, and the failures
+    that the analysis states; `next_steps` names missing numbers. Raise Refused `no-evidence` if no
+    option has a score, or all scored ones break a constraint.
     """
     if risk_tolerance is not None and risk_tolerance not in _TOLERATED:
         raise Refused(
@@ -48,28 +56,28 @@ def justify_option(
     scored = [candidate for candidate in candidates if candidate.score is not None]
     eligible = sorted((c for c in scored if not c.broken), key=lambda c: (-(c.score or 0), c.id))
     if not eligible:
-        why = "every scored option breaks a constraint" if scored else "no option has a score"
-        raise Refused("no-evidence", why, "score options by numbers first: eval.option.score")
+        reason = "every scored option breaks a constraint" if scored else "no option has a score"
+        raise Refused("no-evidence", reason, "score options by numbers first: eval.option.score")
     scale = max(1.0, *(abs(c.score or 0) for c in scored))
     following = (eligible[1].score or 0.0) if len(eligible) > 1 else 0.0
     margin = max(0.0, round(((eligible[0].score or 0.0) - following) / scale, 4))
     tied = [c.id for c in eligible if c.score == eligible[0].score] if len(eligible) > 1 else []
-    close = margin < _TOLERATED[risk_tolerance or "medium"] and len(eligible) > 1
-    best = None if len(tied) > 1 or close else eligible[0]
+    is_close = margin < _TOLERATED[risk_tolerance or "medium"] and len(eligible) > 1
+    best = None if len(tied) > 1 or is_close else eligible[0]
     level = (
         "none"
         if len(tied) > 1
-        else next((name for least, name in _LEVELS if margin >= least), "low")
+        else next((name for minimum, name in _LEVELS if margin >= minimum), "low")
     )
-    why = (
+    reason = (
         f"{', '.join(tied)} tie"
         if len(tied) > 1
         else f"{' leads '.join(c.id for c in eligible[:2])} by only {margin}"
     )
     answer: dict[str, object] = {
-        "recommendation": best.id if best else f"No recommendation: {why}",
+        "recommendation": best.id if best else f"No recommendation: {reason}",
         "alternatives_considered": [
-            _alternative(c, eligible[0]) for c in candidates if c is not best
+            _alternative_entry(c, eligible[0]) for c in candidates if c is not best
         ],
         "confidence_score": margin,
         "confidence_level": level,
@@ -77,39 +85,40 @@ def justify_option(
         "failure_modes": _failure_modes(best) if best else [],
         "next_steps": _next_steps(candidates, tied),
     }
-    shown = _readable(goal, answer, best, tradeoffs or [])
-    return answer | {"human_readable": shown, "tie": len(tied) > 1, "method": "rules:margin"}
+    summary = _summary(goal, answer, best, tradeoffs or [])
+    return answer | {"human_readable": summary, "tie": len(tied) > 1, "method": "rules:margin"}
 
 
 def _candidates(
     scored: list[object], analyzed: list[object], constraints: dict[str, object]
 ) -> list[_Candidate]:
+    """Return the options with their scores, constraints and analyses."""
     options = read_options(scored) if scored else []
     analyses = {option.id: option for option in read_options(analyzed)} if analyzed else {}
-    found = []
+    candidates = []
     for option in options:
-        given = option.given if isinstance(option.given, dict) else {}
+        members = option.given if isinstance(option.given, dict) else {}
         analysis = analyses.get(option.id, option._replace(given={}, attributes={}))
         inner = analysis.given if isinstance(analysis.given, dict) else {}
         merged = option._replace(attributes=analysis.attributes | option.attributes)
         broken, unchecked = check_constraints(merged, constraints)
         broken += [entry for entry in list_of(inner, "broken_constraints") if entry not in broken]
-        missing = list_of(given, "missing")
-        found.append(
-            _Candidate(option.id, _score(given.get("score")), broken, unchecked, inner, missing)
+        missing = list_of(members, "missing")
+        candidates.append(
+            _Candidate(option.id, _score(members.get("score")), broken, unchecked, inner, missing)
         )
-    return found
+    return candidates
 
 
-def _score(given: object) -> float | None:
-    if not is_number(given):
+def _score(value: object) -> float | None:
+    if not is_number(value):
         return None
-    if abs(given) > _MAX_SCORE:
-        raise Refused("bad-data", f"a score must lie within {_MAX_SCORE:g}, found {given!r:.40}")
-    return float(given)
+    if abs(value) > _MAX_SCORE:
+        raise Refused("bad-data", f"a score must lie within {_MAX_SCORE:g}, found {value!r:.40}")
+    return float(value)
 
 
-def _alternative(candidate: _Candidate, best: _Candidate) -> dict[str, object]:
+def _alternative_entry(candidate: _Candidate, best: _Candidate) -> dict[str, object]:
     entry: dict[str, object] = {"id": candidate.id, "score": candidate.score}
     if candidate.score is not None and best.score is not None:
         entry["behind_by"] = round(best.score - candidate.score, 6)
@@ -136,7 +145,9 @@ def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[object
 
 
 def _failure_modes(best: _Candidate) -> list[object]:
-    """Return where the recommended one is the worst of all, and what its analysis states."""
+    """Return the attributes on which the recommended option is worst, and the failures its analysis
+    states.
+    """
     worst: list[object] = [
         {"kind": "worst-on", "attribute": name} for name in list_of(best.analysis, "worst_on")
     ]
@@ -161,7 +172,7 @@ def _next_steps(candidates: list[_Candidate], tied: list[str]) -> list[object]:
     ]
 
 
-def _readable(
+def _summary(
     goal: str, answer: dict[str, object], best: _Candidate | None, tradeoffs: list[object]
 ) -> str:
     lines = [f"Goal: {' '.join(goal.split())}", f"Recommendation: {answer['recommendation']}"]

@@ -1,4 +1,4 @@
-"""Tasks for agents that the host names, over A2A."""
+"""Delegates tasks to agents that the host names, over A2A."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ _TAKEN = frozenset(("submitted", "working", "completed", "input-required"))
 def delegate_task(
     task: dict[str, Any], agent: str, timeout_seconds: float | None = None
 ) -> dict[str, object]:
-    """Hand a task to an agent over A2A (`message/send`): whether it took it, under which id, or why it did not.
+    """Send a task to an agent over A2A (`message/send`). Return whether it accepted, with the id or
+    the reason.
 
-    With `timeout_seconds` the agent is told how long the task is of use. Its end is not waited for. Raises Refused for
-    a reply that is none of A2A.
+    `timeout_seconds` tells the agent how long the result is of use. This call does not wait for the
+    result. Raise Refused for a reply that does not follow A2A.
     """
-    sent: dict[str, Any] = {"kind": "message", "role": "user", "messageId": uuid.uuid4().hex}
-    sent["parts"] = [{"kind": "data", "data": task}]
+    message: dict[str, Any] = {"kind": "message", "role": "user", "messageId": uuid.uuid4().hex}
+    message["parts"] = [{"kind": "data", "data": task}]
     if timeout_seconds is not None:
         if not timeout_seconds > 0:
             raise Refused("bad-data", "timeout_seconds is above 0")
-        sent["metadata"] = {"timeout_seconds": timeout_seconds}
-    params = {"message": sent, "configuration": {"blocking": False}}
+        message["metadata"] = {"timeout_seconds": timeout_seconds}
+    params = {"message": message, "configuration": {"blocking": False}}
     request = {
         "jsonrpc": "2.0",
-        "id": sent["messageId"],
+        "id": message["messageId"],
         "method": "message/send",
         "params": params,
     }
@@ -39,7 +40,7 @@ def delegate_task(
     if isinstance(result, dict) and result.get("kind") == "message":
         return {
             "accepted": True,
-            "delegation_id": str(result.get("messageId") or sent["messageId"]),
+            "delegation_id": str(result.get("messageId") or message["messageId"]),
         }
     status = result.get("status") if isinstance(result, dict) else None
     state = status.get("state") if isinstance(status, dict) else None

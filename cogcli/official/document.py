@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 
 from cogcli.official.files import OPENED_AS as OPENED_AS
-from cogcli.official.files import name_of, off_limits, read_whole, text_of
+from cogcli.official.files import name_of, read_whole, refusal_of_path, text_of
 from cogcli.sdk import outside_roots
 
 _TEXT_BYTES = 8 * 1024 * 1024
 
 
 def check_path(path: str) -> dict[str, object]:
-    """Return whether a document may be read: not from system folders, not where credentials usually lie.
+    """Return whether a document may be read: it is outside of system folders and usual places of
+    credentials.
 
-    Links are followed first. A guard against accidents and misled callers, not a sandbox.
+    Links are followed first. This protects against accidents and misled callers; it is not a
+    sandbox.
     """
     if not path or "\0" in path:
         return {"allowed": False, "reason": "the path is empty or holds a NUL character"}
-    reason = off_limits(path) or outside_roots(path)
+    reason = refusal_of_path(path) or outside_roots(path)
     return {"allowed": not reason, "reason": reason or "an ordinary place for a document"}
 
 

@@ -1,4 +1,4 @@
-"""Mail that lies in files: an mbox, a maildir, a folder of .eml files, or one of them."""
+"""Mail in files: an mbox, a maildir, a folder of .eml files, or one message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.official.confined import confined
 from cogcli.official.files import OPENED_AS as OPENED_AS
-from cogcli.official.files import checked_folder, name_of, read_whole
+from cogcli.official.files import name_of, read_whole, resolve_folder
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -47,47 +47,56 @@ _ENVELOPE = re.compile(rb"From (?:.*\d\d:\d\d|\S+\s*\n|[^\n]*\n[!-9;-~]+:)")
 
 
 def read_mailbox(mailbox: str) -> dict[str, object]:
-    """Return the messages of a mailbox of at most 64 MiB, the oldest first as far as they lie in order.
+    """Return the messages of a mailbox of at most 64 MiB, in the order in which it stores them.
 
-    Of each `id`, `from`, `to`, `cc`, `subject`, `date`, `text` and `attachments` by name, kind and size; `truncated` is
-    true where the text has more than 200,000 characters, and the rest is not there. A message
-    whose MIME is broken or whose headers are too long, and an attachment whose name leads elsewhere, are not there
-    but counted in `skipped`.
+    Each has `id`, `from`, `to`, `cc`, `subject`, `date`, `text`, and `attachments` by name, kind
+    and size. `truncated` is true if the text had more than 200,000 characters. Messages with broken
+    MIME or too long headers, and attachments with a path in their name, are only counted in
+    `skipped`.
     """
     about = f"{name_of(mailbox)}: "
     if mailbox and "\0" not in mailbox and os.path.isdir(mailbox):
-        folder = checked_folder(mailbox)
+        folder = resolve_folder(mailbox)
         return confined("email:messages_of_folder", read=[folder], about=about, folder=folder)
     return confined("email:messages_of_file", content=read_whole(mailbox, _MAX_BYTES), about=about)
 
 
 def messages_of_file(content: bytes) -> dict[str, object]:
-    """Return the answer of `read_mailbox` for the bytes of an mbox or of one message, in a process that may break."""
+    """Return the result of `read_mailbox` for the bytes of an mbox or of one message. Runs in a
+    confined process.
+    """
     if content.startswith(b"From "):
-        return _listed(_of_mbox(content))
-    return _listed([content] if content.strip() else [])
+        return _read_messages(_raw_messages_in_mbox(content))
+    return _read_messages([content] if content.strip() else [])
 
 
 def messages_of_folder(folder: str) -> dict[str, object]:
-    """Return the same for a maildir or a folder of .eml files, in a process that may break."""
-    return _listed(_in_folder(folder))
+    """Return the result of `read_mailbox` for a maildir or a folder of .eml files. Runs in a
+    confined process.
+    """
+    return _read_messages(_raw_messages_in_folder(folder))
 
 
-def _listed(raw_messages: Iterable[bytes]) -> dict[str, object]:
+def _read_messages(raw_messages: Iterable[bytes]) -> dict[str, object]:
+    """Return the messages, and how many messages and attachments were skipped. Raise Refused for
+    too many.
+    """
     messages: list[dict[str, object]] = []
     skipped = 0
     for number, raw in enumerate(raw_messages):
         if number == _MAX_MESSAGES:
             raise Refused("too-large", f"more than {_MAX_MESSAGES:,} messages")
-        message, lost = _read(raw)
-        skipped += lost
+        message, skipped_parts = _read_message(raw)
+        skipped += skipped_parts
         if message is not None:
             messages.append(message)
     return {"messages": messages, "skipped": skipped}
 
 
-def _in_folder(folder: str) -> Iterator[bytes]:
-    """Yield the messages of a maildir, of `new` and `cur`, else the .eml files of a folder; links are not followed."""
+def _raw_messages_in_folder(folder: str) -> Iterator[bytes]:
+    """Yield the messages of a maildir (`cur` and `new`), else the .eml files of a folder. Links are
+    not followed.
+    """
     inner = [
         place
         for place in (os.path.join(folder, part) for part in ("cur", "new"))
@@ -101,22 +110,24 @@ def _in_folder(folder: str) -> Iterator[bytes]:
     ]
     if not files and not inner:
         raise Refused("unsupported", "neither a maildir nor a folder with .eml files")
-    left = _MAX_BYTES
+    bytes_left = _MAX_BYTES
     for file in files:
         content = read_whole(file, _MAX_BYTES)
-        left -= len(content)
-        if left < 0:
+        bytes_left -= len(content)
+        if bytes_left < 0:
             raise Refused("too-large", f"larger than {_MAX_BYTES // 1024 // 1024} MiB")
         yield content
 
 
-def _of_mbox(content: bytes) -> Iterator[bytes]:
-    """Yield the messages between envelope lines after an empty one; `>From ` inside them loses its mark."""
+def _raw_messages_in_mbox(content: bytes) -> Iterator[bytes]:
+    """Yield the messages of an mbox. They begin at an envelope line after an empty line; `>From `
+    loses its mark.
+    """
     lines: list[bytes] = []
-    empty = True
+    is_after_empty_line = True
     place = 0
     for line in content.splitlines(keepends=True):
-        if empty and (
+        if is_after_empty_line and (
             _ENVELOPE.match(content, place) or (place == 0 and line.startswith(b"From "))
         ):
             if lines:
@@ -128,15 +139,17 @@ def _of_mbox(content: bytes) -> Iterator[bytes]:
                 if line.lstrip(b">").startswith(b"From ") and line.startswith(b">")
                 else line
             )
-        empty = not line.strip()
+        is_after_empty_line = not line.strip()
         place += len(line)
     if lines:
         yield b"".join(lines)
 
 
-def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
-    """Return a message, None for a broken one, and how much of it was passed over."""
-    if sum(len(found[1]) for found in _PART_HEADER.finditer(raw)) > _MAX_HEADERS:
+def _read_message(raw: bytes) -> tuple[dict[str, object] | None, int]:
+    """Return a message, or None for a broken one, and how many messages or attachments were
+    skipped.
+    """
+    if sum(len(header[1]) for header in _PART_HEADER.finditer(raw)) > _MAX_HEADERS:
         return None, 1
     try:
         message = message_from_bytes(raw, policy=policy.default)
@@ -150,26 +163,33 @@ def _read(raw: bytes) -> tuple[dict[str, object] | None, int]:
             return None, 1
         body = message.get_body(preferencelist=("plain", "html"))
         text = _text_of(body) if body is not None else ""
-        attachments, lost = _attachments(message)
+        attachments, skipped_attachments = _attachments(message)
         if any(type(defect).__name__ in _BROKEN for part in parts for defect in part.defects):
             return None, 1
-        cut: dict[str, object] = {"truncated": True} if len(text) > _MAX_TEXT else {}
-        return {**_head(message), "text": text[:_MAX_TEXT], "attachments": attachments, **cut}, lost
+        truncation: dict[str, object] = {"truncated": True} if len(text) > _MAX_TEXT else {}
+        return {
+            **_head(message),
+            "text": text[:_MAX_TEXT],
+            "attachments": attachments,
+            **truncation,
+        }, skipped_attachments
     except (MessageError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return None, 1  # the parser raises these for what it cannot make sense of
 
 
 def _head(message: EmailMessage) -> dict[str, object]:
     head: dict[str, object] = {
-        "id": _line(message, "message-id"),
-        "subject": _line(message, "subject"),
+        "id": _header_line(message, "message-id"),
+        "subject": _header_line(message, "subject"),
     }
     is_long = _length_of(message, _ADDRESSES) > _MAX_PARSED
     for name in _ADDRESSES:
-        found = _read_long(message, name) if is_long else _read_parsed(message, name)
+        addresses = (
+            _parse_long_addresses(message, name) if is_long else _parse_addresses(message, name)
+        )
         head[name] = [
-            {"name": _one_line(shown), "address": _one_line(address)}
-            for shown, address in found
+            {"name": _one_line(name_part), "address": _one_line(address)}
+            for name_part, address in addresses
             if address
         ]
     try:
@@ -179,13 +199,15 @@ def _head(message: EmailMessage) -> dict[str, object]:
     return head
 
 
-def _read_parsed(message: EmailMessage, name: str) -> list[tuple[str, str]]:
+def _parse_addresses(message: EmailMessage, name: str) -> list[tuple[str, str]]:
     """Return the names and addresses of a header."""
     return getaddresses([str(value) for value in message.get_all(name, [])])
 
 
-def _read_long(message: EmailMessage, name: str) -> list[tuple[str, str]]:
-    """Return the same of long headers, in time that is linear in their length: that of the parser is not."""
+def _parse_long_addresses(message: EmailMessage, name: str) -> list[tuple[str, str]]:
+    """Return the names and addresses of long headers, in linear time, which the library's parser
+    does not keep.
+    """
     values = [" ".join(value.split()) for value in _raw_values(message, (name,))]
     return [(_decode_name(shown), address) for shown, address in getaddresses(values)]
 
@@ -196,7 +218,7 @@ def _decode_name(name: str) -> str:
 
 
 def _raw_values(message: EmailMessage, names: tuple[str, ...]) -> list[str]:
-    """Return the values of headers as they stand in the message, which are not parsed."""
+    """Return the values of headers, unparsed."""
     return [str(value) for name, value in message.raw_items() if name.lower() in names]
 
 
@@ -214,12 +236,14 @@ def _text_of(body: MIMEPart) -> str:
 
 
 def _attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:
-    """Return what is attached, and how many attachments have a name that is more than one."""
-    listed, lost = [], 0
-    alone = (
+    """Return the attachments by name, type and size, and how many were skipped because their name
+    has a path.
+    """
+    attachments, skipped = [], 0
+    is_attachment = (
         not message.is_multipart() and message.get_body(preferencelist=("plain", "html")) is None
     )
-    for part in [message] if alone else message.iter_attachments():
+    for part in [message] if is_attachment else message.iter_attachments():
         name = str(part.get_filename() or "")
         if (
             name != os.path.basename(name)
@@ -227,15 +251,15 @@ def _attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:
             or name in (".", "..")
             or not name.isprintable()
         ):
-            lost += 1
+            skipped += 1
             continue
         data = part.get_payload(decode=True)
         size = len(data) if isinstance(data, bytes) else len(part.as_bytes())
-        listed.append({"name": name, "type": part.get_content_type(), "bytes": size})
-    return listed, lost
+        attachments.append({"name": name, "type": part.get_content_type(), "bytes": size})
+    return attachments, skipped
 
 
-def _line(message: EmailMessage, name: str) -> str:
+def _header_line(message: EmailMessage, name: str) -> str:
     return _one_line(str(message.get(name, "")))
 
 

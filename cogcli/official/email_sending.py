@@ -1,4 +1,4 @@
-"""Mail: one message to a server that the host names."""
+"""Sends one mail to a server that the host names."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ _Failed = (OSError, smtplib.SMTPException)
 def send_message(
     to: str, subject: str, body: str, host: str, port: str, user: str, sender: str
 ) -> dict[str, object]:
-    """Send a text to one or more addresses, separated by commas; true once the server has taken it for all of them.
+    """Send a text to one or more addresses, separated by commas. `sent` is true if the server
+    accepted it for all.
 
-    Without TLS only to a server on this machine. Raises Refused for what could smuggle a header, for an address that
-    is none, and for what the server does not take: then nothing was sent. What breaks off after the text has left may
-    have been sent.
+    Without TLS, only a server on this machine is used. Raise Refused, with nothing sent, for a
+    header injection, an invalid address, or a recipient that the server refuses. If the connection
+    breaks after the text has left, it may have been sent.
     """
     recipients = [part.strip() for part in to.split(",")]
-    message = _message(recipients, subject, body, sender)
-    server = _connected(host, port)
+    message = _build_message(recipients, subject, body, sender)
+    server = _connect(host, port)
     try:
         _log_in(server, user)
-        _announce(server, sender, recipients)
-        _hand_over(server, message)
+        _require_recipients(server, sender, recipients)
+        _send_text(server, message)
         return {"sent": True, "message_id": str(message["Message-ID"])}
     finally:
         server.close()
 
 
-def _message(recipients: list[str], subject: str, body: str, sender: str) -> EmailMessage:
+def _build_message(recipients: list[str], subject: str, body: str, sender: str) -> EmailMessage:
     from email.message import EmailMessage
     from email.policy import SMTP
     from email.utils import formatdate, make_msgid
@@ -82,7 +83,7 @@ def _message(recipients: list[str], subject: str, body: str, sender: str) -> Ema
     return message
 
 
-def _connected(host: str, port: str) -> smtplib.SMTP:
+def _connect(host: str, port: str) -> smtplib.SMTP:
     if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise Refused("bad-data", f"`{port[:20]}` is not a port")
     tls = ssl.create_default_context()
@@ -94,7 +95,7 @@ def _connected(host: str, port: str) -> smtplib.SMTP:
         if server.has_extn("starttls"):
             server.starttls(context=tls)
             server.ehlo()
-        elif not _is_here(server):
+        elif not _is_local(server):
             server.close()
             raise Refused(
                 "unsupported",
@@ -103,10 +104,10 @@ def _connected(host: str, port: str) -> smtplib.SMTP:
             )
         return server
     except _Failed as error:
-        raise _lost(error, left=False) from error
+        raise _connection_error(error, may_have_sent=False) from error
 
 
-def _is_here(server: smtplib.SMTP) -> bool:
+def _is_local(server: smtplib.SMTP) -> bool:
     return (
         server.sock is not None and ipaddress.ip_address(server.sock.getpeername()[0]).is_loopback
     )
@@ -123,42 +124,49 @@ def _log_in(server: smtplib.SMTP, user: str) -> None:
     except smtplib.SMTPNotSupportedError:
         raise Refused("unsupported", "the mail server knows no way to log in") from None
     except _Failed as error:
-        raise _lost(error, left=False) from error
+        raise _connection_error(error, may_have_sent=False) from error
 
 
-def _announce(server: smtplib.SMTP, sender: str, recipients: list[str]) -> None:
-    """Name sender and recipients. All of them have to be taken before the text leaves."""
+def _require_recipients(server: smtplib.SMTP, sender: str, recipients: list[str]) -> None:
+    """Announce the sender and all recipients. Raise Refused if the server does not accept one of
+    them.
+    """
     try:
         answers = [
             (sender, *server.mail(sender)),
             *((one, *server.rcpt(one)) for one in recipients),
         ]
     except _Failed as error:
-        raise _lost(error, left=False) from error
-    for address, code, said in answers:
+        raise _connection_error(error, may_have_sent=False) from error
+    for address, code, reply in answers:
         if not 200 <= code < 300:
-            raise Refused("bad-data", f"the mail server refuses {address}: {code} {_shown(said)}")
+            raise Refused(
+                "bad-data", f"the mail server refuses {address}: {code} {_one_line(reply)}"
+            )
 
 
-def _hand_over(server: smtplib.SMTP, message: EmailMessage) -> None:
+def _send_text(server: smtplib.SMTP, message: EmailMessage) -> None:
     try:
-        code, said = server.data(message.as_bytes())
+        code, reply = server.data(message.as_bytes())
     except smtplib.SMTPDataError as error:  # to the command, before the text
         raise Refused(
             "bad-data",
-            f"the mail server takes no text: {error.smtp_code} {_shown(error.smtp_error)}",
+            f"the mail server takes no text: {error.smtp_code} {_one_line(error.smtp_error)}",
         ) from None
     except _Failed as error:
-        raise _lost(error, left=True) from error
+        raise _connection_error(error, may_have_sent=True) from error
     if not 200 <= code < 300:
-        raise Refused("bad-data", f"the mail server refuses the message: {code} {_shown(said)}")
+        raise Refused("bad-data", f"the mail server refuses the message: {code} {_one_line(reply)}")
 
 
-def _lost(error: Exception, *, left: bool) -> Exception:
-    what = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return unreachable(f"the mail server gave no answer: {what}", left=left)
+def _connection_error(error: Exception, *, may_have_sent: bool) -> Exception:
+    """Return the error for a broken connection. `may_have_sent` says whether the text had left
+    already.
+    """
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return unreachable(f"the mail server gave no answer: {reason}", left=may_have_sent)
 
 
-def _shown(said: bytes | str) -> str:
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+def _one_line(reply: bytes | str) -> str:
+    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
     return " ".join(part for part in text.split() if part.isprintable())

@@ -58,26 +58,27 @@ KINDS = (*_PATTERNS, "name")
 def find_entities(
     text: str, kinds: list[str] | None = None, max_entities: int = 1000
 ) -> dict[str, object]:
-    """Return the e-mail addresses, links, dates, sums of money, percentages, versions and names of a text, in order.
+    """Return the e-mail addresses, links, dates, amounts of money, percentages, versions and names
+    of a text.
 
-    Each has `type`, `value`, `start` and `end` in characters; a date that the calendar knows also has `iso`, a name
-    `guess: true`, for it is told by its capitals. `counts` tells how many there are of each kind, before `max_entities`
-    cuts the list.
+    They are in text order; each has `type`, `value`, `start` and `end` in characters. A valid date
+    also has `iso`, a name `guess: true`, because only its capitals suggest it. `counts` counts each
+    kind before `max_entities` cuts the list.
     """
     unknown = [kind for kind in kinds or () if kind not in KINDS]
     if unknown:
         raise Refused("bad-data", f"unknown kind {unknown[0]!r:.40}; known are {', '.join(KINDS)}")
     require_size(text, _MAX_TEXT)
-    wanted = tuple(kind for kind in KINDS if not kinds or kind in kinds)
-    found = list(_apart(sorted(_spans(text, wanted)), text))
-    counts = dict.fromkeys(wanted, 0)
-    for entity in found:
+    kinds_to_find = tuple(kind for kind in KINDS if not kinds or kind in kinds)
+    entities = list(_entities_without_overlaps(sorted(_find_spans(text, kinds_to_find)), text))
+    counts = dict.fromkeys(kinds_to_find, 0)
+    for entity in entities:
         counts[str(entity["type"])] += 1
-    kept = list(islice(found, max_entities))
+    listed = list(islice(entities, max_entities))
     return {
-        "entities": kept,
+        "entities": listed,
         "counts": counts,
-        "truncated": len(kept) < len(found),
+        "truncated": len(listed) < len(entities),
         "method": "rules:patterns",
     }
 
@@ -87,64 +88,68 @@ def _compiled(kind: str) -> re.Pattern[str]:
     return re.compile(_PATTERNS[kind])
 
 
-def _spans(text: str, kinds: tuple[str, ...]) -> Iterator[tuple[int, int, int, str]]:
-    """(start, rank of the kind, end, kind) of every match."""
+def _find_spans(text: str, kinds: tuple[str, ...]) -> Iterator[tuple[int, int, int, str]]:
+    """Yield (start, rank of the kind, end, kind) of every match."""
     for rank, kind in enumerate(kinds):
         if kind == "name":
             yield from ((start, rank, end, kind) for start, end in _names(text))
             continue
         for match in _compiled(kind).finditer(text):
-            value = _trimmed(match[0]) if kind == "url" else match[0]
+            value = _without_punctuation(match[0]) if kind == "url" else match[0]
             yield match.start(), rank, match.start() + len(value), kind
 
 
 def _names(text: str) -> Iterator[tuple[int, int]]:
-    """Yield runs of capitalised words; a single word, and one that begins a sentence, only where that tells
-    something.
+    """Yield the spans of capitalized names. A single word, or one that begins a sentence, is only a
+    guess where capitals are rare.
     """
     runs: list[tuple[int, int, int, bool]] = []
-    words = 0
+    word_count = 0
     for sentence in split_sentences(text):
-        words += sentence.text.count(" ")
-        reached = -1
+        word_count += sentence.text.count(" ")
+        last_end = -1
         for match in _CAPITAL.finditer(sentence.text):
             if match[0].rstrip(".").lower() in _NO_NAMES:
                 continue
             start, end = match.start(), match.end() - (match[0][-1] == "." and len(match[0]) > 4)
-            joined = runs and reached >= 0 and sentence.text[reached:start].strip(" ") == ""
-            if joined and start - reached <= 2:
+            follows_run = runs and last_end >= 0 and sentence.text[last_end:start].strip(" ") == ""
+            if follows_run and start - last_end <= 2:
                 runs[-1] = (runs[-1][0], sentence.start + end, runs[-1][2] + 1, runs[-1][3])
             else:
                 runs.append((sentence.start + start, sentence.start + end, 1, not start))
-            reached = end
-    alone = [run for run in runs if run[2] == 1 and not run[3]]
-    singles = len(alone) <= _MANY_CAPITALS * max(words, 1)
-    for start, end, count, opens in runs:
-        if (count > 1 and (singles or not opens)) or (singles and not opens):
+            last_end = end
+    single_runs = [run for run in runs if run[2] == 1 and not run[3]]
+    accepts_singles = len(single_runs) <= _MANY_CAPITALS * max(word_count, 1)
+    for start, end, count, begins_sentence in runs:
+        if (count > 1 and (accepts_singles or not begins_sentence)) or (
+            accepts_singles and not begins_sentence
+        ):
             yield start, end
 
 
-def _trimmed(url: str) -> str:
+def _without_punctuation(url: str) -> str:
     # Punctuation after a link belongs to the sentence; a closing bracket too, unless the link has one to close.
     return url.rstrip(".,;:!?*_~" + ("" if "(" in url else ")") + ("" if "[" in url else "]"))
 
 
-def _apart(spans: list[tuple[int, int, int, str]], text: str) -> Iterator[dict[str, object]]:
-    """Yield matches that overlap no earlier one, as entities."""
-    reached = 0
+def _entities_without_overlaps(
+    spans: list[tuple[int, int, int, str]], text: str
+) -> Iterator[dict[str, object]]:
+    """Yield the spans as entities, without those that overlap an earlier one."""
+    last_end = 0
     for start, _, end, kind in spans:
-        if start < reached:
+        if start < last_end:
             continue
-        reached = end
+        last_end = end
         value = text[start:end]
         entity: dict[str, object] = {"type": kind, "value": value, "start": start, "end": end}
         if kind == "name":
             entity["guess"] = True
-        iso = _iso(value) if kind == "date" else None
+        iso = _iso_date(value) if kind == "date" else None
         yield entity | {"iso": iso} if iso else entity
 
 
-def _iso(value: str) -> str | None:
+def _iso_date(value: str) -> str | None:
     numbers = [int(number) for number in re.findall(r"\d+", value)]
     word = re.search(r"[A-Za-z]{3}", value)
     try:

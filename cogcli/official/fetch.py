@@ -1,4 +1,4 @@
-"""Pages of the web. A page is text of a success; whatever else comes back is an error, never a page."""
+"""Fetches pages of the web. A response without success is an error, never a page."""
 
 from __future__ import annotations
 
@@ -18,26 +18,30 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 
 
 def fetch_page(url: str) -> dict[str, object]:
-    """Return the text of a page of at most 4 MiB, with its status and the address that gave it, after at most five
-    redirects.
+    """Return the text of a page of at most 4 MiB, its status, and its final address after at most
+    five redirects.
 
-    Decoded as it declares itself, else as UTF-8. Raise Refused for what is not text or not in its own encoding.
+    The encoding is the declared one, else UTF-8. Raise Refused if it is not text, or not valid in
+    its encoding.
     """
     reply = fetch(url, headers=(("Accept", _ACCEPT),), redirects=_REDIRECTS)
     if reply.media_type and not _TEXT.fullmatch(reply.media_type):
         raise Refused(
             "unsupported", f"{reply.url} is {reply.media_type:.60}, and only text is a page"
         )
-    content = _decoded(reply.body, reply.charset, reply.url)
+    content = _decode(reply.body, reply.charset, reply.url)
     size = len(reply.body)
     return {"content": content, "status": reply.status, "final_url": reply.url, "bytes": size}
 
 
-def _decoded(body: bytes, charset: str, url: str) -> str:
-    declared = _DECLARED.search(body[:1024])
+def _decode(body: bytes, charset: str, url: str) -> str:
+    declaration = _DECLARED.search(body[:1024])
     name = next((codec for mark, codec in _MARKS if body.startswith(mark)), "")
     name = (
-        name or charset or (declared[1].decode("ascii", "replace") if declared else "") or "utf-8"
+        name
+        or charset
+        or (declaration[1].decode("ascii", "replace") if declaration else "")
+        or "utf-8"
     )
     # As browsers do: these names are commonly given for the wider one.
     name = (

@@ -29,13 +29,13 @@ Whoever calls these functions sets it; a project that calls them cannot.
 """
 
 
-def off_limits(path: str) -> str:
-    """Return why nothing is read from a place, whoever asks; empty if it may be."""
-    return closed_place(os.path.realpath(path))
+def refusal_of_path(path: str) -> str:
+    """Return why a path may never be read, or an empty text. Links are followed."""
+    return refusal_of_real_path(os.path.realpath(path))
 
 
-def closed_place(real: str) -> str:
-    """Return the same for a path without links."""
+def refusal_of_real_path(real: str) -> str:
+    """Return why a path may never be read, or an empty text. `real` is a path without links."""
     if any(real == place or real.startswith(place + os.sep) for place in _SYSTEM_PLACES):
         return "system folders hold no documents"
     return credential_refusal(real)
@@ -47,11 +47,11 @@ def name_of(path: str) -> str:
 
 
 def read_whole(path: str, limit: int) -> bytes:
-    """Return the bytes of a regular file. Raise Refused for what may not or cannot be read, and for one over the
-    limit.
+    """Return the bytes of a regular file. Raise Refused if it may not or cannot be read, or exceeds
+    the limit.
     """
-    content, more = read_start(path, limit)
-    if more:
+    content, is_longer = read_start(path, limit)
+    if is_longer:
         raise Refused("too-large", f"{name_of(path)}: larger than {limit // 1024 // 1024} MiB")
     return content
 
@@ -67,42 +67,42 @@ def text_of(content: bytes, path: str, hint: str = "") -> str:
 
 
 def read_start(path: str, limit: int) -> tuple[bytes, bool]:
-    """Return the first bytes of a regular file, and whether there are more. Raise Refused."""
-    with open_for_reading(checked(path), sys.maxsize) as file:
+    """Return the first bytes of a regular file, and whether it has more. Raise Refused."""
+    with open_for_reading(resolve_path(path), sys.maxsize) as file:
         content = file.read(limit + 1)
     return content[:limit], len(content) > limit
 
 
-def checked(path: str) -> str:
-    """Return the path to open for one that was given. Raise Refused, before anything is opened, where nothing may
-    be.
+def resolve_path(path: str) -> str:
+    """Return the path to open for a path. Raise Refused, before anything is opened, if it may not
+    be read.
     """
     if not path or "\0" in path:
         raise Refused("bad-data", "the path is empty or holds a NUL character")
     if (opened_as := OPENED_AS.get()) is not None:
         path = opened_as(path)
-    if reason := off_limits(path):
+    if reason := refusal_of_path(path):
         raise Refused("bad-data", f"{name_of(path)}: {reason}")
     return path
 
 
-def checked_folder(path: str) -> str:
+def resolve_folder(path: str) -> str:
     """Return the real path of a folder that may be read. Raise Refused."""
-    real = os.path.realpath(checked(path))
-    if why := outside_roots(real):
-        raise Refused("bad-data", why, "add it to `files.roots`, if it may be read")
+    real = os.path.realpath(resolve_path(path))
+    if reason := outside_roots(real):
+        raise Refused("bad-data", reason, "add it to `files.roots`, if it may be read")
     if not os.path.isdir(real):
-        what = "a file, not a folder" if os.path.lexists(real) else "no such folder"
-        raise Refused("bad-data", f"{name_of(path)}: {what}")
+        problem = "a file, not a folder" if os.path.lexists(real) else "no such folder"
+        raise Refused("bad-data", f"{name_of(path)}: {problem}")
     return real
 
 
 def write_whole(path: str, content: bytes, *, replace: bool = True) -> str:
-    """Write a file as a whole or not at all, where files may be written; the path written.
+    """Write a file atomically, in a place where files may be written. Return the path written.
 
-    Raise Refused for another place, for a link, for what is no regular file, and where a file is there that must not
-    be replaced.
+    Raise Refused for another place, a link, a path that is not a regular file, and an existing file
+    unless `replace`.
     """
-    if reason := off_limits(writable_path(path)):
+    if reason := refusal_of_path(writable_path(path)):
         raise Refused("bad-data", f"{name_of(path)}: {reason}")
     return write_file(path, content, replace=replace)

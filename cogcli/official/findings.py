@@ -1,4 +1,4 @@
-"""What is looked for in texts and must not be shown, as answers tell of it."""
+"""Spans of personal data and credentials in a text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_FINDINGS = 10_000
 
 
 class TextSpan(NamedTuple):
-    """What was found, from `start` to before `end`; `detail` is a country or a kind of card."""
+    """A match from `start` to before `end`. `detail` is a country or a kind of card."""
 
     start: int
     end: int
@@ -21,27 +21,27 @@ class TextSpan(NamedTuple):
     detail: str = ""
 
 
-def apart(found: Iterable[TextSpan]) -> list[TextSpan]:
-    """Those that overlap no earlier one, in the order of the text. Raises Refused for more than 10,000."""
+def without_overlaps(spans: Iterable[TextSpan]) -> list[TextSpan]:
+    """Return the spans that overlap no earlier one, in text order. Raise Refused above 10,000."""
     kept: list[TextSpan] = []
     taken: set[int] = set()
-    for one in found:
-        places = range(one.start, one.end)
+    for span in spans:
+        places = range(span.start, span.end)
         if taken.isdisjoint(places):
             taken.update(places)
-            kept.append(one)
+            kept.append(span)
             if len(kept) > _MAX_FINDINGS:
                 raise Refused("too-large", f"more than {_MAX_FINDINGS:,} findings")
     return sorted(kept)
 
 
-def placed(text: str, found: list[TextSpan]) -> list[dict[str, object]]:
-    """`kind`, `start`, `end` and `line` of each."""
-    lines = 1
-    reached = 0
-    told: list[dict[str, object]] = []
-    for one in found:
-        lines += text.count("\n", reached, one.start)
-        reached = one.start
-        told.append({"kind": one.kind, "start": one.start, "end": one.end, "line": lines})
-    return told
+def finding_entries(text: str, spans: list[TextSpan]) -> list[dict[str, object]]:
+    """Return `kind`, `start`, `end` and `line` of each span. The spans are in text order."""
+    line = 1
+    last_start = 0
+    entries: list[dict[str, object]] = []
+    for span in spans:
+        line += text.count("\n", last_start, span.start)
+        last_start = span.start
+        entries.append({"kind": span.kind, "start": span.start, "end": span.end, "line": line})
+    return entries

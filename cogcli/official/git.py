@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogcli.official.confined import confined
 from cogcli.official.files import OPENED_AS as OPENED_AS
-from cogcli.official.files import checked_folder, name_of
+from cogcli.official.files import name_of, resolve_folder
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -26,24 +26,24 @@ _PLACES = ("objects", "refs", "HEAD", "packed-refs", "objects/pack", "objects/in
 def read_log(
     path: str, start: str | None = None, end: str | None = None, limit: int = 100
 ) -> dict[str, object]:
-    """Return the commits that `end` (HEAD by default) reaches and `start` does not, the newest first: `id`, `parents`,
-    `author`, `email`, `date`, `subject` and `body`.
+    """Return the commits that `end` (default HEAD) reaches and `start` does not, newest first.
 
-    Both are names of branches or tags, or ids of at least four digits. `truncated` tells that there are more than
-    `limit`. Raise Refused for a folder that is no repository, for one whose objects lie elsewhere, and for a name or
-    object that is not there.
+    Each has `id`, `parents`, `author`, `email`, `date`, `subject` and `body`. Start and end are
+    names of branches or tags, or ids of at least four digits. `truncated` is true if there are more
+    than `limit`. Raise Refused for a folder without a repository, for objects stored elsewhere, and
+    for an unknown name or object.
     """
     if not 1 <= limit <= _MAX_COMMITS:
         raise Refused("bad-data", f"`limit` is {limit}, expected 1 to {_MAX_COMMITS:,}")
-    folder = checked_folder(path)
+    folder = resolve_folder(path)
     inner = os.path.join(folder, ".git")
     if os.path.lexists(inner):
-        folder = checked_folder(inner) if os.path.isdir(inner) and not os.path.islink(inner) else ""
+        folder = resolve_folder(inner) if os.path.isdir(inner) and not os.path.islink(inner) else ""
     if not folder or not os.path.isdir(os.path.join(folder, "objects")):
         hint = "name the folder that holds `.git`, of the main working tree"
         raise Refused("bad-data", f"{name_of(path)}: no Git repository", hint)
-    elsewhere = [name for name in _PLACES if os.path.islink(os.path.join(folder, name))]
-    if elsewhere or os.path.lexists(os.path.join(folder, "objects", "info", "alternates")):
+    linked = [name for name in _PLACES if os.path.islink(os.path.join(folder, name))]
+    if linked or os.path.lexists(os.path.join(folder, "objects", "info", "alternates")):
         raise Refused("unsupported", f"{name_of(path)}: its objects lie elsewhere")
     return confined(
         "git:commits", folder=folder, start=start, end=end or "HEAD", limit=limit, read=[folder]
@@ -51,47 +51,47 @@ def read_log(
 
 
 def commits(folder: str, start: str | None, end: str, limit: int) -> dict[str, object]:
-    """Return the commits of a repository's folder, in a process that may break."""
+    """Return the commits of a repository's folder. Runs in a confined process."""
     from dulwich.errors import MissingCommitError, NotCommitError
     from dulwich.object_store import DiskObjectStore
     from dulwich.refs import DiskRefsContainer
     from dulwich.walk import Walker
 
     store, refs = DiskObjectStore(os.path.join(folder, "objects")), DiskRefsContainer(folder)
-    shallow = _shallow(folder)
+    shallow = _shallow_commits(folder)
     try:
-        without = [_resolved(start, store, refs)] if start else []
+        excluded = [_resolve_name(start, store, refs)] if start else []
         walker = Walker(
             store,
-            [_resolved(end, store, refs)],
-            exclude=without,
+            [_resolve_name(end, store, refs)],
+            exclude=excluded,
             max_entries=limit + 1,
             get_parents=lambda commit: [] if commit.id in shallow else commit.parents,
         )
-        found = [_commit_entry(entry.commit) for entry in walker]
+        entries = [_commit_entry(entry.commit) for entry in walker]
     except (MissingCommitError, NotCommitError, KeyError) as error:
         raise Refused("bad-data", f"an object is missing: {error!s:.80}") from None
-    return {"commits": found[:limit], "truncated": len(found) > limit}
+    return {"commits": entries[:limit], "truncated": len(entries) > limit}
 
 
-def _resolved(name: str, store: DiskObjectStore, refs: DiskRefsContainer) -> Any:
-    """Return the id of the commit that a name stands for."""
-    given = name.encode()
+def _resolve_name(name: str, store: DiskObjectStore, refs: DiskRefsContainer) -> Any:
+    """Return the id of the commit that a name refers to. Raise Refused."""
+    name_bytes = name.encode()
     for candidate in (
-        given,
-        b"refs/tags/" + given,
-        b"refs/heads/" + given,
-        b"refs/remotes/" + given,
+        name_bytes,
+        b"refs/tags/" + name_bytes,
+        b"refs/heads/" + name_bytes,
+        b"refs/remotes/" + name_bytes,
     ):
         try:
-            number = refs[candidate]  # type: ignore[index]
+            object_id = refs[candidate]  # type: ignore[index]
         except (KeyError, ValueError):
             continue  # no such name, or none that may be
-        return _commit(number, store)
-    if _ID.fullmatch(given):
-        ids = set(store.iter_prefix(given))
+        return _peel_to_commit(object_id, store)
+    if _ID.fullmatch(name_bytes):
+        ids = set(store.iter_prefix(name_bytes))
         if len(ids) == 1:
-            return _commit(ids.pop(), store)
+            return _peel_to_commit(ids.pop(), store)
         if ids:
             raise Refused("bad-data", f"{name!r:.60} begins the ids of {len(ids)} objects")
     if name == "HEAD":
@@ -101,20 +101,20 @@ def _resolved(name: str, store: DiskObjectStore, refs: DiskRefsContainer) -> Any
     )
 
 
-def _commit(number: Any, store: DiskObjectStore) -> Any:
-    """Return the commit that an id stands for, behind tags."""
-    found: Any = store[number]
+def _peel_to_commit(object_id: Any, store: DiskObjectStore) -> Any:
+    """Return the id of the commit that an id refers to, directly or through tags. Raise Refused."""
+    git_object: Any = store[object_id]
     for _ in range(10):
-        if found.type_name != b"tag":
+        if git_object.type_name != b"tag":
             break
-        found = store[found.object[1]]
-    if found.type_name != b"commit":
-        raise Refused("bad-data", f"{number.decode()[:12]} is not a commit")
-    return found.id
+        git_object = store[git_object.object[1]]
+    if git_object.type_name != b"commit":
+        raise Refused("bad-data", f"{object_id.decode()[:12]} is not a commit")
+    return git_object.id
 
 
-def _shallow(folder: str) -> set[bytes]:
-    """Return the commits whose parents were not fetched."""
+def _shallow_commits(folder: str) -> set[bytes]:
+    """Return the ids of the commits whose parents were not fetched."""
     path = os.path.join(folder, "shallow")
     if os.path.islink(path) or not os.path.isfile(path):
         return set()

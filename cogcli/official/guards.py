@@ -1,4 +1,6 @@
-"""What may leave and what holds: an output against a policy, a payload against a constraint. In doubt: no."""
+"""Checks an output against a policy, and a payload against a constraint. If in doubt, the answer is
+no.
+"""
 
 from __future__ import annotations
 
@@ -16,75 +18,80 @@ if TYPE_CHECKING:
 
 
 def gate_output(output: dict[str, object], policy: dict[str, object]) -> dict[str, object]:
-    """Return whether an output may leave, with a reason for each no.
+    """Return whether an output may leave, with a reason for each refusal.
 
-    A policy has any of `block_pii`, `block_secrets` (true or false), `max_size` (bytes as JSON), `required_keys` and
-    `forbidden_keys` (paths like `a.b`; a forbidden name without a dot counts at any depth). A key that is unknown or
-    not of its type is a no.
+    A policy has any of `block_pii`, `block_secrets` (true or false), `max_size` (bytes as JSON),
+    `required_keys` and `forbidden_keys` (paths like `a.b`; a forbidden name without a dot counts at
+    any depth). An unknown key, or one of the wrong type, is a refusal.
     """
-    reasons = [reason for key, wanted in policy.items() for reason in _reasons(output, key, wanted)]
+    reasons = [
+        reason for key, setting in policy.items() for reason in _refusals(output, key, setting)
+    ]
     return {"allowed": not reasons, "reasons": reasons}
 
 
-def _reasons(output: dict[str, object], key: str, wanted: object) -> Iterator[str]:
+def _refusals(output: dict[str, object], key: str, setting: object) -> Iterator[str]:
+    """Yield why an output breaks one key of a policy."""
     check = _POLICY.get(key)
     if check is None:
         yield f"the policy has an unknown key {key!r:.60}; known are {', '.join(_POLICY)}"
         return
     expected, judge = check
-    if not isinstance(wanted, expected) or (expected is int and isinstance(wanted, bool)):
+    if not isinstance(setting, expected) or (expected is int and isinstance(setting, bool)):
         yield f"the policy's {key} is no {expected.__name__}"
         return
     try:
-        yield from judge(output, wanted)
+        yield from judge(output, setting)
     except Refused as refused:
         yield f"{key} cannot be checked: {refused.message}"
 
 
-def _personal(output: object, wanted: Any) -> Iterator[str]:
-    if wanted:
-        kinds = sorted({found.kind for found in find_personal_data(as_lines(output))})
+def _find_personal_data(output: object, is_blocked: Any) -> Iterator[str]:
+    if is_blocked:
+        kinds = sorted({span.kind for span in find_personal_data(as_lines(output))})
         yield from (f"personal data: {kind}" for kind in kinds)
 
 
-def _secret(output: object, wanted: Any) -> Iterator[str]:
-    if wanted:
-        kinds = sorted({found.kind for found in find_secrets(as_lines(output))})
+def _find_credentials(output: object, is_blocked: Any) -> Iterator[str]:
+    if is_blocked:
+        kinds = sorted({span.kind for span in find_secrets(as_lines(output))})
         yield from (f"credential: {kind}" for kind in kinds)
 
 
-def _size(output: object, wanted: Any) -> Iterator[str]:
+def _check_size(output: object, limit: Any) -> Iterator[str]:
     size = len(json.dumps(output, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    if size > wanted:
-        yield f"{size:,} bytes, at most {wanted:,} may leave"
+    if size > limit:
+        yield f"{size:,} bytes, at most {limit:,} may leave"
 
 
-def _required(output: object, wanted: Any) -> Iterator[str]:
+def _find_missing_keys(output: object, names: Any) -> Iterator[str]:
     yield from (
         f"required key {name!s:.80} is missing"
-        for name in wanted
+        for name in names
         if not at_path(output, str(name))[0]
     )
 
 
-def _forbidden(output: object, wanted: Any) -> Iterator[str]:
+def _find_forbidden_keys(output: object, forbidden: Any) -> Iterator[str]:
     names = {key for _, key, _ in walk(output)}
-    for name in map(str, wanted):
+    for name in map(str, forbidden):
         if name in names or at_path(output, name)[0]:
             yield f"forbidden key {name:.80}"
 
 
 _POLICY: dict[str, tuple[type, Callable[[Any, Any], Iterator[str]]]] = {
-    "block_pii": (bool, _personal),
-    "block_secrets": (bool, _secret),
-    "max_size": (int, _size),
-    "required_keys": (list, _required),
-    "forbidden_keys": (list, _forbidden),
+    "block_pii": (bool, _find_personal_data),
+    "block_secrets": (bool, _find_credentials),
+    "max_size": (int, _check_size),
+    "required_keys": (list, _find_missing_keys),
+    "forbidden_keys": (list, _find_forbidden_keys),
 }
 
 
 def as_lines(value: object) -> str:
-    """Everything inside a value as `key: value` lines, so that one search sees all of it, and what each is called."""
+    """Return all values inside a value as `key: value` lines, so that one search sees each value
+    with its key.
+    """
     return "\n".join(
         f"{key}: {inner if isinstance(inner, str) else json.dumps(inner)}"
         if inner is not None
@@ -94,49 +101,52 @@ def as_lines(value: object) -> str:
 
 
 def check_constraint(payload: dict[str, object], constraint: dict[str, Any]) -> dict[str, object]:
-    """Return whether a payload holds to a constraint, and each place where it does not: `rule`, `path`, `message`.
-
-    A constraint has any of `required_keys`, `forbidden_keys`, `max_size`, `schema` (a JSON Schema), `expression` (over
-    `payload`), `rules` (a list of `{field, op, value}`), or is such a rule or a JSON Schema itself. An unknown key is a
+    """Return whether a payload satisfies a constraint, with `rule`, `path` and `message` of each
     violation.
+
+    A constraint has any of `required_keys`, `forbidden_keys`, `max_size`, `schema` (a JSON Schema),
+    `expression` (over `payload`), `rules` (a list of `{field, op, value}`), or is such a rule or a
+    JSON Schema itself. An unknown key is a violation.
     """
     if "field" in constraint:
         constraint = {"rules": [constraint]}
     elif "$schema" in constraint or "properties" in constraint:
         constraint = {"schema": constraint}
     violations = [
-        one for key, wanted in constraint.items() for one in _violations(payload, key, wanted)
+        one for key, setting in constraint.items() for one in _violations(payload, key, setting)
     ]
     return {"valid": not violations, "violations": violations}
 
 
-def _violations(payload: dict[str, object], key: str, wanted: Any) -> Iterator[dict[str, object]]:
-    if key == "schema" and isinstance(wanted, dict):
-        for place, message in schema_errors(wanted, payload):
+def _violations(payload: dict[str, object], key: str, setting: Any) -> Iterator[dict[str, object]]:
+    if key == "schema" and isinstance(setting, dict):
+        for place, message in schema_errors(setting, payload):
             yield {"rule": key, "path": place.replace("/", "."), "message": message}
-    elif key == "expression" and isinstance(wanted, str):
-        if not evaluate(wanted, {"payload": payload}):
-            yield {"rule": key, "path": "", "message": f"does not hold: {wanted:.200}"}
-    elif key == "rules" and isinstance(wanted, list):
-        for rule in wanted:
-            yield from _broken(payload, rule)
+    elif key == "expression" and isinstance(setting, str):
+        if not evaluate(setting, {"payload": payload}):
+            yield {"rule": key, "path": "", "message": f"does not hold: {setting:.200}"}
+    elif key == "rules" and isinstance(setting, list):
+        for rule in setting:
+            yield from _check_rule(payload, rule)
     elif key in _STRUCTURE:
-        for reason in _reasons(payload, key, wanted):
+        for reason in _refusals(payload, key, setting):
             yield {"rule": key, "path": "", "message": reason}
     else:
-        known = ", ".join(("schema", "expression", "rules", *_STRUCTURE))
+        keys = ", ".join(("schema", "expression", "rules", *_STRUCTURE))
         yield {
             "rule": str(key),
             "path": "",
-            "message": f"unknown, or not of its type; known are {known}",
+            "message": f"unknown, or not of its type; known are {keys}",
         }
 
 
 _STRUCTURE = ("required_keys", "forbidden_keys", "max_size")
 
 
-def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]]:
-    """Yield what one rule `{field, op, value}` says of the payload: at most one violation."""
+def _check_rule(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]]:
+    """Yield the violation if the payload breaks a rule `{field, op, value}`. Raise Refused for an
+    invalid rule.
+    """
     if not isinstance(rule, dict) or not isinstance(rule.get("field"), str):
         raise Refused("bad-data", "a rule must be an object with `field`, `op` and `value`")
     op = rule.get("op", rule.get("operator", "exists"))
@@ -145,11 +155,11 @@ def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]
             "bad-data",
             f"rule for {rule['field']:.60}: unknown op or key; ops are {', '.join(_OPS)}",
         )
-    there, value = at_path(payload, rule["field"])
+    exists, value = at_path(payload, rule["field"])
     if op == "absent":
-        holds = not there
-    elif op == "exists" or not there:
-        holds = there
+        holds = not exists
+    elif op == "exists" or not exists:
+        holds = exists
     else:
         try:
             holds = bool(_OPS[op](value, rule.get("value")))
@@ -157,19 +167,19 @@ def _broken(payload: dict[str, object], rule: Any) -> Iterator[dict[str, object]
             holds = False
     if not holds:
         message = str(
-            rule.get("message") or _in_words(rule["field"], str(op), rule.get("value"), there)
+            rule.get("message") or _describe_rule(rule["field"], str(op), rule.get("value"), exists)
         )
         yield {"rule": str(op), "path": rule["field"], "message": message}
 
 
-def _in_words(field: str, op: str, value: object, there: bool) -> str:
-    wanted = (
+def _describe_rule(field: str, op: str, value: object, exists: bool) -> str:
+    operand = (
         ""
         if op in ("exists", "absent", "is_null", "not_null")
         else f" {json.dumps(value, ensure_ascii=False)}"
     )
     verb = _VERBS.get(op, f"be {op.replace('_', ' ')}")
-    return f"{field:.80}{'' if there else ' is missing:'} must {verb}{wanted:.120}"
+    return f"{field:.80}{'' if exists else ' is missing:'} must {verb}{operand:.120}"
 
 
 _VERBS = {
@@ -194,12 +204,12 @@ _VERBS = {
 }
 
 
-def _compared(op: str) -> Callable[[Any, Any], bool]:
-    """Return a comparison as rows of tables have it; what cannot be compared does not hold."""
+def _comparison(op: str) -> Callable[[Any, Any], bool]:
+    """Return a comparison with the rules of table rows; values that cannot be compared give False."""
 
-    def holds(value: Any, wanted: Any) -> bool:
+    def holds(value: Any, operand: Any) -> bool:
         try:
-            return comparison({"field": "value", "op": op, "value": wanted}, [])(
+            return comparison({"field": "value", "op": op, "value": operand}, [])(
                 1, {"value": value}
             )
         except Refused:
@@ -209,9 +219,9 @@ def _compared(op: str) -> Callable[[Any, Any], bool]:
 
 
 def _matches(value: Any, pattern: Any) -> bool:
-    from cogcli.official.patterns import found
+    from cogcli.official.patterns import matches
 
-    return isinstance(value, str) and found(str(pattern), value)
+    return isinstance(value, str) and matches(str(pattern), value)
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -234,7 +244,7 @@ def _is_type(value: object, name: Any) -> bool:
 _OPS: dict[Any, Callable[[Any, Any], bool]] = {
     "exists": lambda value, _: True,
     "absent": lambda value, _: False,
-    **{op: _compared(op) for op in OPERATORS},
+    **{op: _comparison(op) for op in OPERATORS},
     "matches": _matches,
     "type": _is_type,
     "min_length": lambda value, length: len(value) >= length,

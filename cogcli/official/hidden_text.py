@@ -1,4 +1,6 @@
-"""Elements of a page that a reader never sees: they may say what a person would not let pass."""
+"""Removes the elements of a page that a reader never sees, because they may hold instructions for a
+model.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,21 @@ _VOID = frozenset(
 
 
 def remove_hidden(soup: BeautifulSoup) -> None:
-    """Take out what the page hides: by the kind of element, by attribute, by its own style, or by a rule of the page
-    with a plain selector. Rules inside of `@media` and style sheets elsewhere are not followed.
+    """Remove the elements that the page hides: by kind of element, attribute, own style, or a page
+    rule.
+
+    Only rules with plain selectors count; rules inside `@media` and external style sheets are not
+    followed.
     """
     selectors = {
         each for style in soup.find_all("style") for each in _hiding_selectors(style.get_text())
     }
-    for tag in list(_outermost_hidden(soup, selectors)):
+    for tag in list(_hidden_elements(soup, selectors)):
         tag.extract()
 
 
-def _outermost_hidden(soup: BeautifulSoup, selectors: set[str]) -> Iterator[Tag]:
+def _hidden_elements(soup: BeautifulSoup, selectors: set[str]) -> Iterator[Tag]:
+    """Yield the hidden elements that are not inside another hidden one."""
     from bs4.element import Tag
 
     pending: list[Tag] = [soup]
@@ -64,32 +70,34 @@ def _is_hidden(tag: Tag, selectors: set[str]) -> bool:
         return True
     if tag.name == "dialog" and not tag.has_attr("open"):
         return True
-    if _hides(str(tag.get("style") or "")):
+    if _is_hiding_style(str(tag.get("style") or "")):
         return True
-    return bool(selectors) and not selectors.isdisjoint(_names(tag))
+    return bool(selectors) and not selectors.isdisjoint(_selectors_of(tag))
 
 
-def _hides(style: str) -> bool:
+def _is_hiding_style(style: str) -> bool:
     if len(style) > _MAX_STYLE:
         return True
-    plain = _without_comments(style)
-    return _HIDING.search(plain) is not None or _is_invisible(plain)
+    style_text = _without_comments(style)
+    return _HIDING.search(style_text) is not None or _is_invisible(style_text)
 
 
 def _is_invisible(style: str) -> bool:
-    """Return whether text has the colour of its background, as far as both stand in one style."""
-    found = {name.lower(): value.lower() for name, value in _COLOURS.findall(style)}
-    ground = found.get("background-color", found.get("background"))
-    return ground is not None and _colour(ground) == _colour(found.get("color", ""))
+    """Return whether a style gives the text the colour of its background."""
+    colours = {name.lower(): value.lower() for name, value in _COLOURS.findall(style)}
+    ground = colours.get("background-color", colours.get("background"))
+    return ground is not None and _normalize_colour(ground) == _normalize_colour(
+        colours.get("color", "")
+    )
 
 
-def _colour(written: str) -> str:
-    """Return one spelling of a colour: `#fff`, `white` and `rgb(255,255,255)` are `ffffff`."""
-    plain = re.sub(r"[\s#]", "", written.removesuffix("!important"))
-    if parts := re.fullmatch(r"rgba?\((\d{1,3}),(\d{1,3}),(\d{1,3})(?:,1)?\)", plain):
+def _normalize_colour(declared: str) -> str:
+    """Return one spelling of a colour: `#fff`, `white` and `rgb(255,255,255)` become `ffffff`."""
+    colour = re.sub(r"[\s#]", "", declared.removesuffix("!important"))
+    if parts := re.fullmatch(r"rgba?\((\d{1,3}),(\d{1,3}),(\d{1,3})(?:,1)?\)", colour):
         return "".join(f"{int(part):02x}" for part in parts.groups())
-    plain = {"white": "ffffff", "black": "000000"}.get(plain, plain)
-    return "".join(digit * 2 for digit in plain) if len(plain) == 3 else plain
+    colour = {"white": "ffffff", "black": "000000"}.get(colour, colour)
+    return "".join(digit * 2 for digit in colour) if len(colour) == 3 else colour
 
 
 def _without_comments(style: str) -> str:
@@ -98,34 +106,36 @@ def _without_comments(style: str) -> str:
     )
 
 
-def _names(tag: Tag) -> Iterator[str]:
-    """Yield the plain selectors that an element answers to."""
+def _selectors_of(tag: Tag) -> Iterator[str]:
+    """Yield the plain selectors that match an element."""
     classes = tag.get("class") or ()
-    marks = [f".{name}" for name in (classes.split() if isinstance(classes, str) else classes)]
+    parts = [f".{name}" for name in (classes.split() if isinstance(classes, str) else classes)]
     if tag.get("id"):
-        marks.append(f"#{tag.get('id')}")
+        parts.append(f"#{tag.get('id')}")
     yield tag.name
-    for mark in marks:
-        yield mark
-        yield f"{tag.name}{mark}"
+    for part in parts:
+        yield part
+        yield f"{tag.name}{part}"
 
 
 def _hiding_selectors(sheet: str) -> Iterator[str]:
-    """Yield the plain selectors of the rules that hide, outside of any `@` block."""
+    """Yield the plain selectors of the rules that hide elements, outside of any `@` block."""
     outer, selector, body = 0, "", ""
     for part in re.split(r"([{}])", _without_comments(sheet)):
         if part == "{":
             outer += 1
             selector, body = body.rpartition(";")[2], ""
         elif part == "}":
-            if outer == 1 and _hides(body[:_MAX_STYLE]):
-                yield from (each.strip() for each in selector.split(",") if _is_plain(each.strip()))
+            if outer == 1 and _is_hiding_style(body[:_MAX_STYLE]):
+                yield from (
+                    each.strip() for each in selector.split(",") if _is_plain_selector(each.strip())
+                )
             outer, body = max(0, outer - 1), ""
         else:
             body = part
 
 
-def _is_plain(selector: str) -> bool:
+def _is_plain_selector(selector: str) -> bool:
     return (
         bool(selector)
         and selector.lower() not in ("html", "body")

@@ -1,4 +1,4 @@
-"""Tools that the host of an agent calls itself. Nothing here calls one: a hook allows the call, the host makes it."""
+"""Tools that a host program calls itself. A hook allows the call here, and the host makes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures, looked at before they are sent to a model: what they are, how large, how many."""
+"""Checks pictures before they are sent to a model: format, size, number of frames."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 
 
 def check_file(image: str) -> dict[str, object]:
-    """Return whether a file is a picture that may be sent: PNG, JPEG, GIF or WebP by its content, whole, at most 25
-    MiB, 50 million pixels, 64 frames. Nothing is decoded before its size is known.
+    """Return whether a file is a picture that may be sent: a complete PNG, JPEG, GIF or WebP.
+
+    At most 25 MiB, 50 million pixels and 64 frames. Nothing is decoded before its size is known.
     """
     try:
         content = read_whole(image, _BYTES)
@@ -26,7 +27,7 @@ def check_file(image: str) -> dict[str, object]:
 
 
 def look_at(content: bytes) -> dict[str, object]:
-    """Return the answer of `check_file` for a picture's bytes, in a process that may break."""
+    """Return the result of `check_file` for a picture's bytes. Runs in a confined process."""
     import warnings
     from io import BytesIO
 
@@ -35,16 +36,20 @@ def look_at(content: bytes) -> dict[str, object]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library's own bound, which is higher
         try:
-            with Image.open(BytesIO(content), formats=_FORMATS) as found:
-                told = {"format": found.format or "", "width": found.width, "height": found.height}
-                if found.width * found.height > _PIXELS:
+            with Image.open(BytesIO(content), formats=_FORMATS) as picture:
+                facts = {
+                    "format": picture.format or "",
+                    "width": picture.width,
+                    "height": picture.height,
+                }
+                if picture.width * picture.height > _PIXELS:
                     return _refusal(
-                        f"{found.width} x {found.height} pixels are more than 50 million", told
+                        f"{picture.width} x {picture.height} pixels are more than 50 million", facts
                     )
-                if _has_frame(found, _FRAMES):
-                    return _refusal(f"more than {_FRAMES} frames", told)
-            with Image.open(BytesIO(content), formats=_FORMATS) as found:
-                found.verify()
+                if _has_frame(picture, _FRAMES):
+                    return _refusal(f"more than {_FRAMES} frames", facts)
+            with Image.open(BytesIO(content), formats=_FORMATS) as picture:
+                picture.verify()
         except UnidentifiedImageError:
             return _refusal("no whole png, jpeg, gif or webp")
         except Image.DecompressionBombError:
@@ -60,11 +65,11 @@ def look_at(content: bytes) -> dict[str, object]:
         ) as error:
             # Damaged files of each format raise what their decoder meets.
             return _refusal(f"no whole png, jpeg, gif or webp ({str(error)[:120]})")
-    return {"allowed": True, "reason": "a picture that may be sent", **told}
+    return {"allowed": True, "reason": "a picture that may be sent", **facts}
 
 
 def _has_frame(image: object, index: int) -> bool:
-    """Return whether a picture has a frame of this index; no more of them are looked at."""
+    """Return whether a picture has a frame of this index, without counting all of them."""
     try:
         image.seek(index)  # type: ignore[attr-defined]
     except EOFError:
@@ -72,5 +77,5 @@ def _has_frame(image: object, index: int) -> bool:
     return True
 
 
-def _refusal(reason: str, told: dict[str, object] | None = None) -> dict[str, object]:
-    return {"allowed": False, "reason": reason, **(told or {})}
+def _refusal(reason: str, facts: dict[str, object] | None = None) -> dict[str, object]:
+    return {"allowed": False, "reason": reason, **(facts or {})}

@@ -20,19 +20,24 @@ _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!>|~-])")
 
 
 def readable(text: str) -> str:
-    """Return the text with its links as their labels, without images and the marks of emphasis and code; any other
-    text is unchanged.
+    """Return the text with links as their labels, without images and without marks of emphasis and
+    code.
+
+    Other text is unchanged.
     """
     if not any(mark in text for mark in "[`*_<\\"):
         return text
-    bare = _LINK.sub(r"\1", _IMAGE.sub("", text))
-    bare = _ADDRESS.sub(r"\1", bare)
+    text_without_links = _LINK.sub(r"\1", _IMAGE.sub("", text))
+    text_without_links = _ADDRESS.sub(r"\1", text_without_links)
     parts: list[str] = []
-    reached = 0
-    for code in _CODE.finditer(bare):
-        parts += [_without_emphasis(bare[reached : code.start()]), code[2].strip() or code[0]]
-        reached = code.end()
-    return "".join([*parts, _without_emphasis(bare[reached:])])
+    last_end = 0
+    for code in _CODE.finditer(text_without_links):
+        parts += [
+            _without_emphasis(text_without_links[last_end : code.start()]),
+            code[2].strip() or code[0],
+        ]
+        last_end = code.end()
+    return "".join([*parts, _without_emphasis(text_without_links[last_end:])])
 
 
 def _without_emphasis(text: str) -> str:

@@ -1,10 +1,10 @@
-"""Which licence a text is, or names: by SPDX tags, fields, and the phrases that only one licence has."""
+"""The licence that a text is or names: by SPDX tags, fields, and phrases of one licence only."""
 
 from __future__ import annotations
 
 import re
 
-from cogcli.official.debian_copyright import stated_licences
+from cogcli.official.debian_copyright import read_licence_fields
 from cogcli.official.sentences import require_size
 
 _MAX_TEXT = 2_000_000
@@ -77,33 +77,34 @@ _OF_SEVERAL = 0.7
 
 
 def detect_licence(text: str) -> dict[str, object]:
-    """Return the SPDX identifier of the licence that a text is or names, with what tells it.
+    """Return the SPDX identifier of the licence that a text is or names, with the evidence.
 
-    A tag counts most (confidence 1), then the fields of a copyright file of Debian (1), then the whole text of a
-    licence (0.95), then a sentence that names one (0.7) and does not deny it. Where there are several texts, they are
-    joined by `AND`; where such a file states others for parts, that of all other files (`*`) counts: 0.7 each. Where
-    nothing tells a licence there is no `licence`, confidence 0 and no evidence: that is not the same as free.
+    Sources in order: an SPDX tag (confidence 1), the fields of a Debian copyright file (1), the
+    full text of a licence (0.95), a sentence that names one and does not deny it (0.7). Several
+    texts are joined by `AND`. If a Debian file states several licences, the one of all other files
+    (`*`) counts. Both have confidence 0.7. Without evidence there is no `licence` and the
+    confidence is 0, which does not mean free.
     """
     require_size(text, _MAX_TEXT)
-    if stated := stated_licences(text):
-        return _of_fields(stated)
+    if fields := read_licence_fields(text):
+        return _answer_from_fields(fields)
     tag = _TAG.search(text)
     if tag:
-        return _found(tag[1].strip(), "tag", [tag[0].strip()])
+        return _answer(tag[1].strip(), "tag", [tag[0].strip()])
     text = re.sub(r"(?<=\w);", ",", text.replace("“", '"').replace("’", "'"))
     plain = re.sub(r"[\s*#/;|]+", " ", text).lower()
-    if texts := _texts(plain):
-        found = _found(
+    if texts := _licences_of_text(plain):
+        answer = _answer(
             " AND ".join(texts), "text", " | ".join(_PHRASES[name] for name in texts).split(" | ")
         )
-        return found | ({"confidence": _OF_SEVERAL} if len(texts) > 1 else {})
+        return answer | ({"confidence": _OF_SEVERAL} if len(texts) > 1 else {})
     for licence, pattern in _NAMES.items():
-        named = next(
+        mention = next(
             (one for one in re.finditer(pattern, plain) if not _is_negated(plain, one.start())),
             None,
         )
-        if named:
-            return _found(licence, "name", [named[0]])
+        if mention:
+            return _answer(licence, "name", [mention[0]])
     return {"confidence": 0.0, "evidence": []}
 
 
@@ -111,39 +112,39 @@ def _is_negated(plain: str, place: int) -> bool:
     return _NEGATED.search(plain[max(0, place - _BEFORE) : place]) is not None
 
 
-def _texts(plain: str) -> list[str]:
-    """Return the licences whose text this has, as they stand in it."""
-    listed = {name: phrases.split(" | ") for name, phrases in _PHRASES.items()}
-    found = {
+def _licences_of_text(plain: str) -> list[str]:
+    """Return the licences whose full text this has, in text order."""
+    phrases_by_licence = {name: phrases.split(" | ") for name, phrases in _PHRASES.items()}
+    position_by_licence = {
         name: plain.index(phrases[0])
-        for name, phrases in listed.items()
+        for name, phrases in phrases_by_licence.items()
         if all(phrase in plain for phrase in phrases)
     }
     for family in _FAMILIES:
-        for name in [name for name in family if name in found][1:]:
-            del found[name]
-    return sorted(found, key=lambda name: found[name])
+        for name in [name for name in family if name in position_by_licence][1:]:
+            del position_by_licence[name]
+    return sorted(position_by_licence, key=lambda name: position_by_licence[name])
 
 
-def _of_fields(stated: list[tuple[str, str]]) -> dict[str, object]:
-    licences = list(dict.fromkeys(licence for _, licence in stated))
-    rest = [licence for files, licence in stated if files == "*"]
-    told = rest[:1] or licences
-    joined = (
-        told[0]
-        if len(told) == 1
-        else " AND ".join(f"({one})" if " " in one else one for one in told)
+def _answer_from_fields(fields: list[tuple[str, str]]) -> dict[str, object]:
+    licences = list(dict.fromkeys(licence for _, licence in fields))
+    default = [licence for files, licence in fields if files == "*"]
+    chosen = default[:1] or licences
+    expression = (
+        chosen[0]
+        if len(chosen) == 1
+        else " AND ".join(f"({name})" if " " in name else name for name in chosen)
     )
     evidence = [
-        {"kind": "field", "phrase": f"{files[:200]}: {licence}"} for files, licence in stated
+        {"kind": "field", "phrase": f"{files[:200]}: {licence}"} for files, licence in fields
     ]
     return {
-        "licence": joined,
+        "licence": expression,
         "confidence": _CONFIDENCE["tag"] if len(licences) == 1 else _OF_SEVERAL,
         "evidence": evidence,
     }
 
 
-def _found(licence: str, kind: str, phrases: list[str]) -> dict[str, object]:
+def _answer(licence: str, kind: str, phrases: list[str]) -> dict[str, object]:
     evidence = [{"kind": kind, "phrase": phrase} for phrase in phrases]
     return {"licence": licence, "confidence": _CONFIDENCE[kind], "evidence": evidence}

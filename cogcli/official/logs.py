@@ -79,13 +79,14 @@ Event = dict[str, object]
 
 
 def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) -> dict[str, object]:
-    """Return the events of a log in order of its lines, and what they add up to.
+    """Return the events of a log in the order of its lines, and summaries of them.
 
-    An event has `line`, `format`, `message`, and where stated `time`, `level` (debug, info, warning, error, critical),
-    `source`, `host`, `fields`, `exception`; indented lines and tracebacks belong to the event before. `skipped` counts
-    lines in no known form. `timeline` counts per window, `burst` where three errors or more come at over twice the
-    mean; `first_fault` is the earliest error; `faults` are alike messages, worst first, with severity by level.
-    A time without a year stays as written. Refused: over 8 Mi characters (`too-large`).
+    An event has `line`, `format`, `message`, and if stated `time`, `level` (debug, info, warning,
+    error, critical), `source`, `host`, `fields`, `exception`. Indented lines and tracebacks belong
+    to the event before. `skipped` counts lines in an unknown form. `timeline` counts per window;
+    `burst` marks three or more errors at over twice the mean. `first_fault` is the earliest error;
+    `faults` groups similar messages, worst first. A time without a year stays as written. Raise
+    Refused `too-large` over 8 Mi characters.
     """
     require_size(text, MAX_LOG_CHARACTERS)
     if not 0 < window_minutes <= 525_600:
@@ -94,37 +95,41 @@ def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) ->
         )
     events: list[tuple[Event, datetime | None]] = []
     skipped = 0
-    traceback = False
+    in_traceback = False
     for number, line in enumerate(text.split("\n"), 1):
-        bare = line.rstrip()
-        if not bare:
+        content = line.rstrip()
+        if not content:
             continue
-        if bare.lstrip().startswith(_TRACEBACK) or traceback or (events and _MORE.match(bare)):
-            traceback = _continue(events, number, bare, traceback)
-        elif (found := _event(number, bare)) is not None:
-            events.append(found)
+        if (
+            content.lstrip().startswith(_TRACEBACK)
+            or in_traceback
+            or (events and _MORE.match(content))
+        ):
+            in_traceback = _add_to_last_event(events, number, content, in_traceback)
+        elif (parsed := _parse_line(number, content)) is not None:
+            events.append(parsed)
         else:
             skipped += 1
-    kept = [event for event, _ in events[: max(0, max_events)]]
-    faults = _faults(event for event, _ in events)
+    listed = [event for event, _ in events[: max(0, max_events)]]
+    faults = _group_faults(event for event, _ in events)
     answer: dict[str, object] = {
-        "events": kept,
+        "events": listed,
         "skipped": skipped,
-        "truncated": len(kept) < len(events),
+        "truncated": len(listed) < len(events),
     }
     answer |= {
-        "counts": _counts(events),
+        "counts": _count_events(events),
         "timeline": _timeline(events, window_minutes),
         "faults": faults,
     }
-    in_order = [*(event for _, event in _timed(events)), *(event for event, _ in events)]
+    in_order = [*(event for _, event in _events_by_time(events)), *(event for event, _ in events)]
     return answer | {"first_fault": next(filter(_is_fault, in_order), {})}
 
 
-def _continue(
+def _add_to_last_event(
     events: list[tuple[Event, datetime | None]], number: int, line: str, inside: bool
 ) -> bool:
-    """Add a line to the last event; gives whether a traceback is still open after it."""
+    """Add a line to the last event. Return whether a traceback is still open after it."""
     if not events:
         events.append(
             ({"line": number, "format": "traceback", "message": line.strip()[:_MAX_MESSAGE]}, None)
@@ -145,114 +150,118 @@ def _continue(
     return inside
 
 
-def _event(number: int, line: str) -> tuple[Event, datetime | None] | None:
-    """Return the event that a line begins, with its time; None for a line in no known form."""
+def _parse_line(number: int, line: str) -> tuple[Event, datetime | None] | None:
+    """Return the event that a line begins, and its time; None for a line in an unknown form."""
     if line.startswith("{"):
-        return _json_line(number, line)
+        return _parse_json_line(number, line)
     for name, pattern in _FORMS.get(line[0], _OTHER_FORMS):
         match = pattern.match(line)
-        when = _moment(match["time"]) if match else None
+        when = _parse_time(match["time"]) if match else None
         if match and when:
-            return _lined(number, name, match.groupdict(), when), when
+            return _build_event(number, name, match.groupdict(), when), when
     return None
 
 
-def _lined(number: int, name: str, found: Mapping[str, str | None], when: datetime) -> Event:
-    event: Event = {"line": number, "format": name, "time": _written(found["time"] or "", when)}
-    event |= {key: value for key in ("host", "source") if (value := found.get(key))}
-    rest = found["rest"] or ""
+def _build_event(number: int, name: str, parts: Mapping[str, str | None], time: datetime) -> Event:
+    event: Event = {"line": number, "format": name, "time": _format_time(parts["time"] or "", time)}
+    event |= {key: value for key in ("host", "source") if (value := parts.get(key))}
+    message = parts["rest"] or ""
     if name == "web":
-        status = int(found["status"] or 0)
+        status = int(parts["status"] or 0)
         fields = {
             "status": status,
-            "bytes": int(found["bytes"] or 0) if found["bytes"] != "-" else None,
+            "bytes": int(parts["bytes"] or 0) if parts["bytes"] != "-" else None,
         }
         level = "error" if status >= 500 else "warning" if status >= 400 else "info"
-        return event | {"level": level, "fields": fields, "message": rest}
-    stated = next(
-        (match for match in _STATED.finditer(rest, 0, 60) if _is_level(match, rest, name)), None
+        return event | {"level": level, "fields": fields, "message": message}
+    level_word = next(
+        (match for match in _STATED.finditer(message, 0, 60) if _is_level(match, message, name)),
+        None,
     )
-    if found.get("pri"):
-        event["level"] = _PRIORITY[int(found["pri"] or 0) % 8]
-    elif stated:
-        event["level"] = _LEVEL[stated[1].lower()]
-    if name == "iso" and stated:
-        source = _SOURCE.match(rest, stated.end())
+    if parts.get("pri"):
+        event["level"] = _PRIORITY[int(parts["pri"] or 0) % 8]
+    elif level_word:
+        event["level"] = _LEVEL[level_word[1].lower()]
+    if name == "iso" and level_word:
+        source = _SOURCE.match(message, level_word.end())
         event |= {"source": source[1]} if source else {}
-        rest = rest[source.end() if source else stated.end() :].lstrip(" \t|:-")
-    return event | {"message": rest[:_MAX_MESSAGE]}
+        message = message[source.end() if source else level_word.end() :].lstrip(" \t|:-")
+    return event | {"message": message[:_MAX_MESSAGE]}
 
 
-def _is_level(word: re.Match[str], rest: str, form: str) -> bool:
-    """Return whether the word stands for a level: set apart, in capitals or, after a date, first; not within a
-    sentence.
+def _is_level(word: re.Match[str], message: str, form: str) -> bool:
+    """Return whether a word states the level: set apart, in capitals or first after the date, not
+    within a sentence.
     """
-    apart = word[1].isupper() or not word[0][-1].isalpha()
-    return apart or (form == "iso" and not rest[: word.start()].strip(" \t|:-"))
+    is_apart = word[1].isupper() or not word[0][-1].isalpha()
+    return is_apart or (form == "iso" and not message[: word.start()].strip(" \t|:-"))
 
 
-def _json_line(number: int, line: str) -> tuple[Event, datetime | None] | None:
+def _parse_json_line(number: int, line: str) -> tuple[Event, datetime | None] | None:
     try:
-        given = json.loads(line, parse_constant=_finite, parse_float=_finite)
+        members = json.loads(line, parse_constant=_parse_finite, parse_float=_parse_finite)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(given, dict):
+    if not isinstance(members, dict):
         return None
     keys = {
-        name: next((key for key in among if key in given), None) for name, among in _KEYS.items()
+        name: next((key for key in among if key in members), None) for name, among in _KEYS.items()
     }
     event: Event = {"line": number, "format": "json"}
-    written = given.get(keys["time"] or "")
-    when = _moment(written) if isinstance(written, str) else None
-    if written is not None:
-        event["time"] = _written(written, when) if isinstance(written, str) else written
-    level = _LEVEL.get(str(given.get(keys["level"] or "", "")).lower())
+    time_text = members.get(keys["time"] or "")
+    time = _parse_time(time_text) if isinstance(time_text, str) else None
+    if time_text is not None:
+        event["time"] = _format_time(time_text, time) if isinstance(time_text, str) else time_text
+    level = _LEVEL.get(str(members.get(keys["level"] or "", "")).lower())
     event |= {"level": level} if level else {}
-    event |= {"source": given[keys["source"]]} if keys["source"] else {}
-    event["message"] = str(given.get(keys["message"] or "", ""))[:_MAX_MESSAGE]
+    event |= {"source": members[keys["source"]]} if keys["source"] else {}
+    event["message"] = str(members.get(keys["message"] or "", ""))[:_MAX_MESSAGE]
     return event | {
-        "fields": {key: value for key, value in given.items() if key not in keys.values()}
-    }, when
+        "fields": {key: value for key, value in members.items() if key not in keys.values()}
+    }, time
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"no JSON: {text:.20}")
     return number
 
 
-def _moment(written: str) -> datetime | None:
-    """Return the time, in UTC where a zone is stated; year 1904, a leap year, stands for none."""
+def _parse_time(written: str) -> datetime | None:
+    """Return the time in UTC if a zone is stated, else as written; None if it is not a time.
+
+    A time without a year gets the leap year 1904.
+    """
     try:
         if written[:1].isdigit() and written[4:5] == "-":
-            found = datetime.fromisoformat(
+            parsed = datetime.fromisoformat(
                 written.replace(",", ".").replace(" +", "+").replace(" Z", "Z")
             )
         elif "/" in written:
             day, month, year = written[:11].split("/")
-            found = datetime.fromisoformat(
+            parsed = datetime.fromisoformat(
                 f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{written[12:20]}{written[21:]}"
             )
         else:
             month, day, clock = written.split()
-            found = datetime.fromisoformat(
+            parsed = datetime.fromisoformat(
                 f"1904-{_MONTHS.index(month) + 1:02}-{int(day):02}T{clock}"
             )
-        offset = found.utcoffset() or timedelta()
-        return found.replace(tzinfo=None) - offset
+        offset = parsed.utcoffset() or timedelta()
+        return parsed.replace(tzinfo=None) - offset
     except (ValueError, OverflowError):
         return None
 
 
-def _written(written: str, when: datetime | None) -> str:
-    if when is None or when.year == 1904:
+def _format_time(written: str, time: datetime | None) -> str:
+    if time is None or time.year == 1904:
         return written
     zone = "Z" if re.search(r"(?:Z|[+-]\d\d:?\d\d)$", written[10:]) else ""
-    return when.isoformat() + zone
+    return time.isoformat() + zone
 
 
-def _counts(events: list[tuple[Event, datetime | None]]) -> dict[str, object]:
+def _count_events(events: list[tuple[Event, datetime | None]]) -> dict[str, object]:
     levels = sorted(Counter(str(event.get("level", "unstated")) for event, _ in events).items())
     formats = sorted(Counter(str(event["format"]) for event, _ in events).items())
     return {"events": len(events), "levels": dict(levels), "formats": dict(formats)}
@@ -262,21 +271,23 @@ def _is_fault(event: Event) -> bool:
     return event.get("level") in ("error", "critical")
 
 
-def _timed(events: list[tuple[Event, datetime | None]]) -> list[tuple[datetime, Event]]:
-    """Return events with a time, earliest first: those with a year if there are any, else those without."""
-    found = [(when, event) for event, when in events if when is not None]
-    dated = [pair for pair in found if pair[0].year != 1904]
-    return sorted(dated or found, key=lambda pair: pair[0])
+def _events_by_time(events: list[tuple[Event, datetime | None]]) -> list[tuple[datetime, Event]]:
+    """Return the events that have a time, earliest first. If any has a year, only those with a
+    year.
+    """
+    timed = [(time, event) for event, time in events if time is not None]
+    dated = [pair for pair in timed if pair[0].year != 1904]
+    return sorted(dated or timed, key=lambda pair: pair[0])
 
 
 def _timeline(events: list[tuple[Event, datetime | None]], minutes: float) -> list[Event]:
-    timed = _timed(events)
-    if not timed:
+    events_by_time = _events_by_time(events)
+    if not events_by_time:
         return []
-    start, width = timed[0][0].replace(second=0, microsecond=0), timedelta(minutes=minutes)
+    start, width = events_by_time[0][0].replace(second=0, microsecond=0), timedelta(minutes=minutes)
     windows: dict[int, list[int]] = {}
-    for when, event in timed:
-        window = windows.setdefault((when - start) // width, [0, 0])
+    for time, event in events_by_time:
+        window = windows.setdefault((time - start) // width, [0, 0])
         window[0] += 1
         window[1] += _is_fault(event)
     mean = sum(errors for _, errors in windows.values()) / (max(windows) + 1)
@@ -292,8 +303,8 @@ def _timeline(events: list[tuple[Event, datetime | None]], minutes: float) -> li
     ]
 
 
-def _faults(events: Iterable[Event]) -> list[Event]:
-    """Return warnings and errors whose messages differ in numbers only, as one entry each."""
+def _group_faults(events: Iterable[Event]) -> list[Event]:
+    """Return one entry for warnings and errors whose messages differ in numbers only, worst first."""
     groups: dict[tuple[object, str], Event] = {}
     for event in events:
         level = event.get("level")

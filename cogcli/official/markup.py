@@ -38,66 +38,66 @@ _NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 
 
 def extract_body(text: str, extraction_schema: dict[str, Any] | None = None) -> dict[str, object]:
-    """Return the text without tags, scripts, hidden parts and Markdown marks. With a schema `fields` has each of
-    its names.
+    """Return the text without tags, scripts, hidden parts and Markdown marks.
 
-    The schema is a JSON Schema with `properties`, or names with their types. A field is what stands behind
-    `Name: ` in a line (the first counts), read as its type; null where there is no such line or it does not fit.
+    With a schema (a JSON Schema with `properties`, or names with types), `fields` holds each name.
+    Its value is the rest of the first line `Name: value`, converted to the type; null if no line
+    has it or the value does not fit.
     """
     require_size(text, _MAX_TEXT)
     body = _without_markdown(_without_tags(text) if _HTML.search(text) else text)
     if extraction_schema is None:
         return {"text": body, "method": "rules:markup"}
-    stated = _stated(body)
+    value_by_key = _fields_by_key(body)
     fields = {
-        name: _typed(stated.get(_key(name)), wanted)
-        for name, wanted in _wanted(extraction_schema).items()
+        name: _convert(value_by_key.get(_normalize_name(name)), declared)
+        for name, declared in _declared_fields(extraction_schema).items()
     }
     return {"text": body, "fields": fields, "method": "rules:markup"}
 
 
 def _without_tags(text: str) -> str:
     parts: list[str] = []
-    hidden, reached = "", 0
-    while match := _TAG.search(text, reached):
-        if not hidden:
-            parts.append(text[reached : match.start()])
-        reached = match.end()
+    hidden_tag, position = "", 0
+    while match := _TAG.search(text, position):
+        if not hidden_tag:
+            parts.append(text[position : match.start()])
+        position = match.end()
         name = (match[1] or "").lower()
         if match[0] == "<!--":
-            end = text.find("-->", reached)
-            reached = len(text) if end < 0 else end + 3
-        elif hidden:
-            hidden = "" if name == hidden and match[0].startswith("</") else hidden
+            end = text.find("-->", position)
+            position = len(text) if end < 0 else end + 3
+        elif hidden_tag:
+            hidden_tag = "" if name == hidden_tag and match[0].startswith("</") else hidden_tag
         elif name in _HIDDEN and not match[0].startswith("</") and not match[0].endswith("/>"):
-            hidden = name
+            hidden_tag = name
         else:
             parts.append("\n" if name in _BLOCK else " " if name in ("td", "th") else "")
-    if not hidden:
-        parts.append(text[reached:])
+    if not hidden_tag:
+        parts.append(text[position:])
     return unescape("".join(parts))
 
 
 def _without_markdown(text: str) -> str:
-    bare = _LINK.sub(r"\1", text)
-    bare = _EMPHASIS.sub(lambda match: match[2] or match[3] or "", bare)
-    bare = _LINE_MARK.sub("", bare)
-    return _MANY_LINES.sub("\n\n", "\n".join(map(str.rstrip, bare.splitlines()))).strip()
+    content = _LINK.sub(r"\1", text)
+    content = _EMPHASIS.sub(lambda match: match[2] or match[3] or "", content)
+    content = _LINE_MARK.sub("", content)
+    return _MANY_LINES.sub("\n\n", "\n".join(map(str.rstrip, content.splitlines()))).strip()
 
 
-def _key(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[\W_]+", " ", name).strip().casefold()
 
 
-def _stated(body: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _fields_by_key(body: str) -> dict[str, str]:
+    value_by_key: dict[str, str] = {}
     for match in _FIELD.finditer(body):
         if match[2]:
-            found.setdefault(_key(match[1]), match[2].strip())
-    return found
+            value_by_key.setdefault(_normalize_name(match[1]), match[2].strip())
+    return value_by_key
 
 
-def _wanted(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _declared_fields(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     properties = schema.get("properties", schema)
     if not isinstance(properties, dict):
         raise Refused("bad-data", "extraction_schema: `properties` must be an object")
@@ -108,8 +108,8 @@ def _wanted(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _typed(value: str | None, field: dict[str, Any]) -> object:
-    """Return the value as the field wants it, None where it does not fit."""
+def _convert(value: str | None, field: dict[str, Any]) -> object:
+    """Return a value in the type of a field, or None if it does not fit."""
     if value is None:
         return None
     kind = field.get("type", "string")

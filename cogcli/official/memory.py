@@ -1,4 +1,4 @@
-"""Values that outlive a run: under a key in a namespace, in `entries.db` of the project."""
+"""Values that outlive a run: by namespace and key, in the project's `entries.db`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _IS_ALIVE = "(expires_at IS NULL OR expires_at > ?)"
 def store_entry(
     key: str, value: Any, namespace: str = "default", ttl_seconds: float | None = None
 ) -> dict[str, object]:
-    """Keep a value of at most 1 MiB as JSON under a key, in place of what was there; for so long, or for good."""
+    """Store a value of at most 1 MiB as JSON under a key, replacing an earlier one. Without
+    `ttl_seconds` it never expires.
+    """
     _require_names(namespace, key)
     if ttl_seconds is not None and not 0 < ttl_seconds <= _LONGEST:
         raise Refused("bad-data", "ttl_seconds is above 0, and at most a hundred years")
@@ -43,14 +45,14 @@ def store_entry(
 
 
 def retrieve_entry(key: str, namespace: str = "default") -> dict[str, object]:
-    """Return the value under a key, and whether there is one: null may be a value."""
+    """Return the value under a key, and whether it exists. Null may be a value."""
     _require_names(namespace, key)
     if not has_store(_FILE):
         return {"found": False}
     select = f"SELECT value FROM entry WHERE namespace = ? AND key = ? AND {_IS_ALIVE}"  # noqa: S608
     with open_store(_FILE, _VERSIONS) as store, store.reading() as connection:
         row = connection.execute(select, (namespace, key, time.time())).fetchone()
-        return {"value": _value(row[0]), "found": True} if row else {"found": False}
+        return {"value": _parse_value(row[0]), "found": True} if row else {"found": False}
 
 
 def search_vectors(
@@ -60,36 +62,37 @@ def search_vectors(
     embedding: list[Any] | None = None,
     model: str | None = None,
 ) -> dict[str, object]:
-    """Return the entries nearest to a query, of those that hold `embedding` and `model`, as `text.content.embed`
-    gives them.
+    """Return the entries nearest to a query, among those with `embedding` and `model` as
+    `text.content.embed` gives them.
 
-    The query's own vector is the `embedding` of `model`, where both are given, else made by the rules. Vectors of other
-    models are not compared, nor counted. Raise Refused `needs-model` where there are only such.
+    The query's vector is `embedding`, made by `model`, if both are given; otherwise a hash vector.
+    Vectors of other models are not compared or counted. Raise Refused `needs-model` if there are
+    only such.
     """
     if not 1 <= top_k <= 1000 or top_k != int(top_k):
         raise Refused("bad-data", "top_k is a whole number from 1 to 1000")
     _require_names(namespace, "-")
     vector, model, method = _query_vector(query, embedding, model)
     scored: list[tuple[float, str, dict[str, Any]]] = []
-    other: set[str] = set()
+    other_models: set[str] = set()
     for key, value in _entries(namespace):
         stored = value.get("embedding") if isinstance(value, dict) else None
         if not isinstance(stored, list) or not stored:
             continue
         if value.get("model") != model or len(stored) != len(vector):
-            other.add(str(value.get("model") or "an unnamed one")[:60])
+            other_models.add(str(value.get("model") or "an unnamed one")[:60])
             continue
         score = _cosine(vector, stored)
         if score is not None:
-            kept = {name: part for name, part in value.items() if name != "embedding"}
-            scored.append((score, key, kept))
-    if other and not scored:
-        text = f"all vectors are of other models ({', '.join(sorted(other)[:5])}), and the query's is of {model}"
+            entry = {name: part for name, part in value.items() if name != "embedding"}
+            scored.append((score, key, entry))
+    if other_models and not scored:
+        text = f"all vectors are of other models ({', '.join(sorted(other_models)[:5])}), and the query's is of {model}"
         hint = "embed the query with that model by text.content.embed, and give its `embedding` and `model`"
         raise Refused("needs-model", text, hint)
     scored.sort(key=lambda one: (-one[0], one[1]))
     best = [
-        {"key": key, "score": score, "value": kept} for score, key, kept in scored[: int(top_k)]
+        {"key": key, "score": score, "value": entry} for score, key, entry in scored[: int(top_k)]
     ]
     return {"results": best, "total_searched": len(scored), "method": method}
 
@@ -97,11 +100,11 @@ def search_vectors(
 def _query_vector(
     query: str, embedding: list[Any] | None, model: str | None
 ) -> tuple[list[float], str, str]:
-    """(vector, its model, who made it)."""
+    """Return the query's vector, its model, and the method that made it."""
     if embedding is None and model is None:
-        made = embed_by_hash(query)
-        assert isinstance(made["embedding"], list)  # noqa: S101  # for the type checker
-        return made["embedding"], str(made["model"]), f"rules:{made['model']}"
+        hashed = embed_by_hash(query)
+        assert isinstance(hashed["embedding"], list)  # noqa: S101  # for the type checker
+        return hashed["embedding"], str(hashed["model"]), f"rules:{hashed['model']}"
     if not embedding or not model or _cosine(embedding, embedding) is None:
         raise Refused(
             "bad-data",
@@ -116,12 +119,12 @@ def _entries(namespace: str) -> list[tuple[str, Any]]:
     select = f"SELECT key, value FROM entry WHERE namespace = ? AND {_IS_ALIVE} ORDER BY key"  # noqa: S608
     with open_store(_FILE, _VERSIONS) as store, store.reading() as connection:
         return [
-            (key, _value(text))
+            (key, _parse_value(text))
             for key, text in connection.execute(select, (namespace, time.time()))
         ]
 
 
-def _value(text: object) -> Any:
+def _parse_value(text: object) -> Any:
     import orjson
 
     if not isinstance(text, str):
@@ -132,7 +135,9 @@ def _value(text: object) -> Any:
 
 
 def _cosine(one: list[float], other: list[Any]) -> float | None:
-    """Return the cosine of two vectors of one length; None for what is not a vector."""
+    """Return the cosine of two vectors of one length, or None if the second is not a vector of
+    finite numbers.
+    """
     if not all(type(value) in (int, float) and math.isfinite(value) for value in other):
         return None
     size = math.hypot(*one) * math.hypot(*other)

@@ -1,4 +1,4 @@
-"""What a model gave, before it is used: cleaned of what must not pass on, and checked against what it was given."""
+"""Cleans the output of a model, and checks it against a schema and its evidence."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ _CONTROLS = re.compile(
 def sanitize_output(
     output: dict[str, object], policy: dict[str, Any] | None = None
 ) -> dict[str, object]:
-    """Return the output without personal data, credentials (placeholders stand there), scripts and unseen characters.
+    """Return the output without personal data, credentials, scripts and invisible characters;
+    placeholders replace data.
 
-    `policy` switches parts off: remove_pii, remove_secrets, remove_scripts, remove_controls. `removals` tells kind,
-    path and count, never a value; `clean` is true where nothing had to go.
+    `policy` switches parts off: remove_pii, remove_secrets, remove_scripts, remove_controls.
+    `removals` lists kind, path and count, never a value; `clean` is true if nothing was removed.
     """
     policy = policy or {}
     for key, value in policy.items():
@@ -70,11 +71,11 @@ class _Cleaner:
         self._placeholders = Placeholders()
 
     def clean(self, value: Any, key: str, path: str, depth: int) -> Any:
-        """Return a copy of the value, cleaned inside; keys too, for they are shown as well."""
+        """Return a copy of the value with all texts inside cleaned, including keys."""
         if depth > _MAX_DEPTH:
             raise Refused("too-large", f"nested deeper than {_MAX_DEPTH}")
         if isinstance(value, dict):
-            names = {name: self._text(str(name), "", path) for name in value}
+            names = {name: self._clean_text(str(name), "", path) for name in value}
             inner = {
                 name: self.clean(value[name], str(name), f"{path}.{name}", depth + 1)
                 for name in value
@@ -83,14 +84,15 @@ class _Cleaner:
         if isinstance(value, list):
             return [self.clean(one, key, f"{path}.{n}", depth + 1) for n, one in enumerate(value)]
         if isinstance(value, str):
-            return self._text(value, key, path)
+            return self._clean_text(value, key, path)
         if is_number(value) and abs(value) >= 10**9:
             # A number may be a card's.
-            text = self._text(json.dumps(value), key, path)
+            text = self._clean_text(json.dumps(value), key, path)
             return value if text == json.dumps(value) else text
         return value
 
-    def _text(self, text: str, key: str, path: str) -> str:
+    def _clean_text(self, text: str, key: str, path: str) -> str:
+        """Return a text without the parts that the policy removes."""
         if "remove_controls" in self._parts:
             text = self._without(_CONTROLS, text, "control", path)
         if "remove_scripts" in self._parts:
@@ -98,53 +100,63 @@ class _Cleaner:
         if "remove_secrets" in self._parts:
             text = self._without_secrets(text, key, path)
         if "remove_pii" in self._parts:
-            found = find_personal_data(text)
-            for data in found:
+            spans = find_personal_data(text)
+            for data in spans:
                 self._add_removal(data.kind, path, 1)
-            text = self._placeholders.replace(text, found) if found else text
+            text = self._placeholders.replace(text, spans) if spans else text
         return text
 
     def _without_secrets(self, text: str, key: str, path: str) -> str:
+        """Return a text with placeholders for credentials. The key counts, since it may name a
+        password.
+        """
         # With its key before it: a value may be a password by its name alone.
-        lead = f"{key}: " if key else ""
-        quoted = f'{lead}"{text}"' if lead and not re.search(r"[\"\n]", text) else lead + text
-        shift = (
-            len(quoted) - len(text) - quoted.endswith('"') * bool(lead and quoted != lead + text)
+        key_prefix = f"{key}: " if key else ""
+        quoted = (
+            f'{key_prefix}"{text}"'
+            if key_prefix and not re.search(r"[\"\n]", text)
+            else key_prefix + text
         )
-        parts, reached = [], 0
+        offset = (
+            len(quoted)
+            - len(text)
+            - quoted.endswith('"') * bool(key_prefix and quoted != key_prefix + text)
+        )
+        parts, last_end = [], 0
         for secret in find_secrets(quoted):
-            start, end = max(secret.start - shift, reached), min(secret.end - shift, len(text))
+            start, end = max(secret.start - offset, last_end), min(secret.end - offset, len(text))
             if end <= start:
                 continue
             parts += [
-                text[reached:start],
+                text[last_end:start],
                 self._placeholders.placeholder("secret", text[start:end]),
             ]
-            reached = end
+            last_end = end
             self._add_removal("secret", path, 1)
-        return "".join([*parts, text[reached:]])
+        return "".join([*parts, text[last_end:]])
 
     def _without_scripts(self, text: str, path: str) -> str:
+        """Return a text without script elements, event handlers and script links."""
         for _ in range(_ROUNDS):
             if not _TAGS.search(text):
                 break
             parts: list[str] = []
-            reached, hidden, count = 0, "", 0
+            last_end, hidden_tag, count = 0, "", 0
             for tag in _TAGS.finditer(text):
-                if not hidden:
-                    parts.append(text[reached : tag.start()])
+                if not hidden_tag:
+                    parts.append(text[last_end : tag.start()])
                 name = tag[2].lower()
                 if (
                     name in ("script", "style", "iframe", "object", "svg")
-                    and not hidden
+                    and not hidden_tag
                     and not tag[1]
                 ):
-                    hidden = name
-                elif hidden == name and tag[1]:
-                    hidden = ""
-                reached = tag.end()
+                    hidden_tag = name
+                elif hidden_tag == name and tag[1]:
+                    hidden_tag = ""
+                last_end = tag.end()
                 count += 1
-            parts.append("" if hidden else text[reached:])
+            parts.append("" if hidden_tag else text[last_end:])
             text = "".join(parts)
             self._add_removal("script", path, count)
         # What still is one after so many rounds was made to be.
@@ -152,6 +164,9 @@ class _Cleaner:
         return self._without(_LINKS, self._without(_HANDLERS, text, "script", path), "script", path)
 
     def _without(self, pattern: re.Pattern[str], text: str, kind: str, path: str) -> str:
+        """Return a text without the matches of a pattern. Removal is repeated, since it can create
+        new matches.
+        """
         total = 0
         for _ in range(_ROUNDS):
             text, count = pattern.subn("", text)
@@ -175,11 +190,12 @@ def validate_response(
     validation_policy: dict[str, Any],
     evidence_context: list[Any] | None = None,
 ) -> dict[str, object]:
-    """Return whether what a model gave fits its schema, and whether its numbers and names stand in the evidence.
+    """Return whether a model's output fits its schema, and whether the evidence contains its
+    numbers and names.
 
-    `validation_policy` has any of `schema`, `required_keys`, `grounded` (true where there is evidence).
-    `confidence_adjustment` is 0 or less: minus the share of numbers and names without evidence, and -1 where the form
-    is wrong. Raise Refused where claims are to be checked and there is no evidence.
+    `validation_policy` has any of `schema`, `required_keys` and `grounded` (default: true with
+    evidence). `confidence_adjustment` is -1 for a wrong form, else minus the share of numbers and
+    names without evidence. Raise Refused if claims must be checked and there is no evidence.
     """
     unknown = [key for key in validation_policy if key not in _POLICIES]
     if unknown:
@@ -187,8 +203,8 @@ def validate_response(
             "bad-data",
             f"validation_policy: unknown key {unknown[0]!r:.60}; known are {', '.join(_POLICIES)}",
         )
-    grounded = validation_policy.get("grounded", bool(evidence_context))
-    if grounded and not evidence_context:
+    checks_claims = validation_policy.get("grounded", bool(evidence_context))
+    if checks_claims and not evidence_context:
         raise Refused(
             "no-evidence",
             "claims are to be checked, and there is no evidence to check them against",
@@ -199,8 +215,10 @@ def validate_response(
             issues.append({"kind": "schema", "path": place.replace("/", "."), "message": message})
     missing = [str(key) for key in validation_policy.get("required_keys", ()) if key not in output]
     issues += [{"kind": "required", "path": key, "message": f"{key} is missing"} for key in missing]
-    malformed = bool(issues)
-    claims, unsupported = _unsupported(output, evidence_context or []) if grounded else ([], [])
+    is_malformed = bool(issues)
+    claims, unsupported = (
+        _unsupported(output, evidence_context or []) if checks_claims else ([], [])
+    )
     for path, claim in unsupported:
         message = f"{claim!r} does not stand in the evidence"
         issues.append({"kind": "unsupported", "path": path, "message": message, "claim": claim})
@@ -208,7 +226,7 @@ def validate_response(
     return {
         "valid": not issues,
         "issues": issues,
-        "confidence_adjustment": -1.0 if malformed else round(0.0 - share, 4),
+        "confidence_adjustment": -1.0 if is_malformed else round(0.0 - share, 4),
         "rationale": _rationale(issues, len(claims), len(unsupported)),
         "method": "rules:claims",
     }
@@ -217,18 +235,30 @@ def validate_response(
 def _unsupported(
     output: object, evidence: list[Any]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """(path, claim) of the numbers and names of an output: all of them, and those the evidence does not have."""
+    """Return (path, claim) of all numbers and names of an output, and of those that the evidence
+    lacks.
+    """
     source = ClaimSource(as_lines(evidence))
     claims: dict[tuple[str, str], None] = {}
     for pointer, text in strings_in(output):
         path = pointer.strip("/").replace("/", ".")
         claims.update(dict.fromkeys((path, claim) for claim in claims_in(text)))
-    numbers = ((key, json.dumps(one)) for _, key, one in walk(output) if is_number(one))
+    numbers = (
+        (key, json.dumps(claim_with_path))
+        for _, key, claim_with_path in walk(output)
+        if is_number(claim_with_path)
+    )
     claims.update(dict.fromkeys(numbers))
-    return list(claims), [one for one in claims if not source.holds(one[1])]
+    return list(claims), [
+        claim_with_path for claim_with_path in claims if not source.holds(claim_with_path[1])
+    ]
 
 
 def _rationale(issues: list[dict[str, object]], claims: int, unsupported: int) -> str:
-    form = sum(1 for issue in issues if issue["kind"] != "unsupported")
-    told = f"{form} places do not have the form asked for" if form else "The form is as asked for"
-    return f"{told}; {claims - unsupported} of {claims} numbers and names stand in the evidence."
+    form_issues = sum(1 for issue in issues if issue["kind"] != "unsupported")
+    result = (
+        f"{form_issues} places do not have the form asked for"
+        if form_issues
+        else "The form is as asked for"
+    )
+    return f"{result}; {claims - unsupported} of {claims} numbers and names stand in the evidence."

@@ -1,7 +1,4 @@
-"""Numbers that states give to persons, told by their form and their check digit.
-
-A form that other numbers have, too, counts only behind a word that says what it is.
-"""
+"""Numbers that states give to persons, recognized by their form and check digit."""
 
 from __future__ import annotations
 
@@ -21,7 +18,9 @@ _BLANKS = str.maketrans("", "", " -")
 
 
 class _Rule(NamedTuple):
-    """`check` is the module of python-stdnum that knows the number; without one its form is enough."""
+    """A number of one country. `check` is its module of python-stdnum; without one its form is
+    enough.
+    """
 
     country: str
     check: str
@@ -85,12 +84,12 @@ _MAX_MATCHES = 10_000
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.+/-])(?:{pattern})(?![\w-]|[.,/]\d)")
 
 
 def bounded_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield every match. Raise Refused where there are more than can be checked in a second."""
+    """Yield every match. Raise Refused if there are more than can be checked in a second."""
     for count, match in enumerate(pattern.finditer(text)):
         if count == _MAX_MATCHES:
             raise Refused("too-large", f"more than {_MAX_MATCHES:,} places look like personal data")
@@ -98,7 +97,7 @@ def bounded_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[st
 
 
 def find_national_ids(text: str) -> Iterator[TextSpan]:
-    """Yield every valid number, by rule; those of two rules may overlap."""
+    """Yield every valid number, by rule. Numbers of two rules may overlap."""
     cues = {cue: [match.end() for match in cue.finditer(text)] for cue in (_CUE, _US_CUE)}
     if sum(map(len, cues.values())) > _MAX_CUES:
         raise Refused("too-large", f"more than {_MAX_CUES:,} places speak of numbers of persons")
@@ -109,7 +108,7 @@ def find_national_ids(text: str) -> Iterator[TextSpan]:
 
 
 def _matches(rule: _Rule, text: str, cues: list[int] | None) -> Iterator[tuple[int, int]]:
-    pattern = _compiled(rule.pattern)
+    pattern = _compile(rule.pattern)
     if cues is None:
         yield from (match.span() for match in bounded_matches(pattern, text))
         return

@@ -1,4 +1,4 @@
-"""Whether a number of a passage is said of what a claim speaks of, or of another thing beside it."""
+"""Whether a passage states a number about the subject of a claim, or about another subject."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ARTICLES = frozenset("a an the its their his her our".split())
 
 
 class _Mention(NamedTuple):
-    """A name, or several that are joined, by the stems of its words."""
+    """A name, or several joined names, by the stems of its words."""
 
     words: frozenset[str]
     start: int
@@ -39,8 +39,9 @@ class _Mention(NamedTuple):
 
 
 class _Clause(NamedTuple):
-    """A clause with its first word, all of them, the names in it with their words, and those of the last subject before
-    it."""
+    """A clause with its first word, all words, its names, and the words of the last subject before
+    it.
+    """
 
     start: int
     end: int
@@ -51,124 +52,154 @@ class _Clause(NamedTuple):
     before: frozenset[str]
 
     @property
-    def goes_on(self) -> bool:
-        """Whether it has no subject of its own."""
+    def lacks_subject(self) -> bool:
+        """Whether it has no subject of its own, so that it continues the one before."""
         return all(one.is_aside for one in self.mentions)
 
 
-def words_said(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the stems of the words that say something by themselves, then the letters that name."""
+def subject_words(text: str, stem_of_word: Callable[[str], str]) -> list[str]:
+    """Return the stems of the content words, then the letters that name something, as in `option
+    B`.
+    """
     return [
-        *map(stem, content_words(text)),
+        *map(stem_of_word, content_words(text)),
         *(letter.casefold() for letter in _LETTER.findall(text)),
     ]
 
 
-def parts_of(claim: str, stem: Callable[[str], str]) -> dict[frozenset[str], set[str]]:
-    """Return the numbers of those clauses of a claim that name what they speak of, by the clause's `words_said`."""
+def numbers_by_clause(claim: str, stem: Callable[[str], str]) -> dict[frozenset[str], set[str]]:
+    """Return the numbers of the clauses of a claim that name a subject, by the clause's
+    `subject_words`.
+    """
     parts: dict[frozenset[str], set[str]] = {}
     for clause in _clauses(claim, list(_mentions(claim, stem)), stem):
-        if not clause.goes_on:
+        if not clause.lacks_subject:
             parts.setdefault(clause.words, set()).update(
                 NUMBER.findall(claim, clause.start, clause.end)
             )
     return parts
 
 
-def numbers_said_of(claim: Set[str], passage: str, stem: Callable[[str], str]) -> Iterator[str]:
-    """Yield the numbers of a passage that count for a claim, by its `words_said`: not one whose clause has another
-    subject while what the claim speaks of stands elsewhere in the passage."""
+def numbers_about(claim: Set[str], passage: str, stem: Callable[[str], str]) -> Iterator[str]:
+    """Yield the numbers of a passage that may be about the claim with these `subject_words`.
+
+    A number is left out if its clause has another subject while the passage names the claim's
+    subject elsewhere.
+    """
     if "respectively" in passage.lower() and stem("respectively") not in claim:
         return
     mentions = list(_mentions(passage, stem))
-    names = _names(mentions)
+    names = _words_of_names(mentions)
     clauses = list(_clauses(passage, mentions, stem))
-    known = claim & {word for clause in clauses for word in clause.words}
+    shared_words = claim & {word for clause in clauses for word in clause.words}
     for clause in clauses:
-        free = [one for one in clause.mentions if not one.is_aside] or clause.mentions
-        starts = [one.start for one in free]
+        candidates = [one for one in clause.mentions if not one.is_aside] or clause.mentions
+        starts = [one.start for one in candidates]
         for number in NUMBER.finditer(passage, clause.start, clause.end):
-            subject = free[max(0, bisect_left(starts, number.start()) - 1)].words if free else None
+            subject = (
+                candidates[max(0, bisect_left(starts, number.start()) - 1)].words
+                if candidates
+                else None
+            )
             if subject is None:
-                other = _is_of_other(clause, claim, known, names)
+                is_about_other = _continues_other_subject(clause, claim, shared_words, names)
             else:
-                other = _is_of_named(subject, clause, claim, known)
-            if not other:
+                is_about_other = _has_named_subject(subject, clause, claim, shared_words)
+            if not is_about_other:
                 yield number[0]
 
 
-def _is_of_named(subject: Set[str], clause: _Clause, claim: Set[str], known: Set[str]) -> bool:
-    """Return whether a clause says a number of this subject, and not of the claim's."""
+def _has_named_subject(
+    subject: Set[str], clause: _Clause, claim: Set[str], shared_words: Set[str]
+) -> bool:
+    """Return whether a number of a clause is about this subject instead of the claim's."""
     if subject <= claim:
         return False
-    lacking = known - subject - (clause.before if clause.goes_on else frozenset())
-    return any(word not in clause.words or word in clause.named for word in lacking)
+    missing_words = (
+        shared_words - subject - (clause.before if clause.lacks_subject else frozenset())
+    )
+    return any(word not in clause.words or word in clause.named for word in missing_words)
 
 
-def _is_of_other(clause: _Clause, claim: Set[str], known: Set[str], names: Set[str]) -> bool:
-    """Return whether a clause without a name begins with another thing than the claim, or goes on about another."""
-    lacking = known - clause.before - clause.words
+def _continues_other_subject(
+    clause: _Clause, claim: Set[str], shared_words: Set[str], names: Set[str]
+) -> bool:
+    """Return whether a clause without a name begins with, or continues, another subject than the
+    claim's.
+    """
+    missing_words = shared_words - clause.before - clause.words
     if clause.first and clause.first not in claim:
-        return bool(lacking)
-    return not clause.before <= claim and bool(lacking & names)
+        return bool(missing_words)
+    return not clause.before <= claim and bool(missing_words & names)
 
 
 def _mentions(passage: str, stem: Callable[[str], str]) -> Iterator[_Mention]:
-    """Yield the names of a passage, joined ones as one."""
+    """Yield the names of a passage. Adjacent names, or names joined by `and`, are one mention."""
     tokens = list(WORD.finditer(passage))
     letters = {letter.start() for letter in _LETTER.finditer(passage)}
     words: set[str] = set()
     first = end = 0
     for position, token in enumerate(tokens):
-        found = (
+        stems_of_token = (
             {token[0].casefold()}
             if token.start() in letters
             else {*map(stem, content_words(token[0]))}
         )
-        if not token[0][:1].isupper() or not found or token[0].casefold() in _NO_NAMES:
+        if not token[0][:1].isupper() or not stems_of_token or token[0].casefold() in _NO_NAMES:
             continue
         if words and not _RUN.fullmatch(passage, end, token.start()):
             yield _Mention(frozenset(words), tokens[first].start(), _is_aside(tokens, first))
             words = set()
         first = first if words else position
-        words |= found
+        words |= stems_of_token
         end = token.end()
     if words:
         yield _Mention(frozenset(words), tokens[first].start(), _is_aside(tokens, first))
 
 
 def _is_aside(tokens: list[re.Match[str]], position: int) -> bool:
-    """Return whether a preposition stands before a word, or before its article."""
-    before = [token[0].casefold() for token in tokens[max(0, position - 2) : position]]
-    if before and before[-1] in _ARTICLES:
-        before.pop()
-    return bool(before) and before[-1] in _ASIDE
+    """Return whether a preposition precedes a word, or the article before it."""
+    preceding = [token[0].casefold() for token in tokens[max(0, position - 2) : position]]
+    if preceding and preceding[-1] in _ARTICLES:
+        preceding.pop()
+    return bool(preceding) and preceding[-1] in _ASIDE
 
 
-def _names(mentions: list[_Mention]) -> frozenset[str]:
+def _words_of_names(mentions: list[_Mention]) -> frozenset[str]:
     return frozenset(word for one in mentions for word in one.words)
 
 
 def _clauses(
     passage: str, mentions: list[_Mention], stem: Callable[[str], str]
 ) -> Iterator[_Clause]:
-    before = frozenset[str]()
+    """Yield the clauses of a passage with their names and the subject before each."""
+    last_subject = frozenset[str]()
     starts = [one.start for one in mentions]
-    for start, end in _spans(passage):
-        inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
-        words = words_said(passage[start:end], stem)
+    for start, end in _clause_spans(passage):
+        clause_mentions = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
+        clause_words = subject_words(passage[start:end], stem)
         yield _Clause(
-            start, end, (words or [""])[0], frozenset(words), inside, _names(inside), before
+            start,
+            end,
+            (clause_words or [""])[0],
+            frozenset(clause_words),
+            clause_mentions,
+            _words_of_names(clause_mentions),
+            last_subject,
         )
-        before = next((one.words for one in reversed(inside) if not one.is_aside), before)
+        last_subject = next(
+            (one.words for one in reversed(clause_mentions) if not one.is_aside), last_subject
+        )
 
 
-def _spans(passage: str) -> Iterator[tuple[int, int]]:
-    """Yield the clauses as (start, end); a part without a number belongs to the one behind it, but for the last."""
-    start = looked = 0
+def _clause_spans(passage: str) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of each clause. A part without a number belongs to the clause after it,
+    except the last.
+    """
+    start = last_cut = 0
     for cut in _CUT.finditer(passage):
-        if NUMBER.search(passage, looked, cut.start()):
+        if NUMBER.search(passage, last_cut, cut.start()):
             yield start, cut.end()
             start = cut.end()
-        looked = cut.end()
+        last_cut = cut.end()
     yield start, len(passage)

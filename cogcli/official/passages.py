@@ -1,4 +1,4 @@
-"""The sentences of a text with their places, so that an answer quotes the text and says where it stands."""
+"""The sentences of a text with their places, for quotes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _ID_FIELDS = ("id", "source_id", "source_ref", "url", "path", "name", "title")
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the paragraphs, list items and headings of a text, in order. Refused where the text is too large."""
+    """Return the paragraphs, list items and headings of a text, in order. Raise Refused if the text
+    is too large.
+    """
     require_size(text, MAX_CHARACTERS)
     return all_blocks(text)
 
@@ -33,24 +35,24 @@ def passages(text: str) -> list[Passage]:
 
 
 def strings_in(value: object) -> Iterator[tuple[str, str]]:
-    """(JSON pointer, string) of every string value in a JSON value, in order."""
+    """Yield (JSON pointer, string) of every string in a JSON value, in order."""
     return ((pointer, inner) for pointer, _, inner in walk(value) if isinstance(inner, str))
 
 
 def text_of(item: object) -> str:
-    """Return what an item says: itself, or the first field that holds text; empty without one."""
+    """Return the text of an item: the item itself, or its first text member; empty without one."""
     if isinstance(item, str):
         return item
-    found = (
+    texts = (
         [item[name] for name in _TEXT_FIELDS if isinstance(item.get(name), str)]
         if isinstance(item, dict)
         else []
     )
-    return next((text for text in found if text.strip()), "")
+    return next((text for text in texts if text.strip()), "")
 
 
 def id_of(item: object, position: int) -> str:
-    """Return the name an item gives itself, else `item-N` by its position from 1."""
+    """Return the id or name of an item, else `item-N` by its position from 1."""
     names = [item.get(name) for name in _ID_FIELDS] if isinstance(item, dict) else []
     return next(
         (str(name) for name in names if isinstance(name, (str, int)) and name != ""),
@@ -59,7 +61,7 @@ def id_of(item: object, position: int) -> str:
 
 
 def stems(text: str) -> list[str]:
-    """Return the content words of a text without a plural's `s`, each cut to six letters, so that inflected forms
-    meet.
+    """Return the content words of a text, without a plural `s` and cut to six letters, so that
+    inflected forms are equal.
     """
     return [_PLURAL.sub("", word.replace("z", "s"))[:_STEM] for word in content_words(text)]

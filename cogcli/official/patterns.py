@@ -1,4 +1,4 @@
-"""Regular expressions that a caller gives, run in time that grows with the text alone."""
+"""Searches with regular expressions of callers, in time linear in the text."""
 
 from __future__ import annotations
 
@@ -13,30 +13,37 @@ if TYPE_CHECKING:
 _MOST_STEPS = 1_000
 
 
-def found(pattern: str, text: str) -> bool:
-    """Return whether a pattern is found in a text. Raise Refused for one that may run away, or takes too long for
-    this.
+def matches(pattern: str, text: str) -> bool:
+    """Return whether a pattern matches anywhere in a text.
+
+    Raise Refused for a pattern that may take exponential time, or needs too many steps on this
+    text.
     """
     refusal = pattern_refusal(pattern)
     if not refusal:
         return not schema_errors({"pattern": pattern}, text)
-    search = _limited(pattern, refusal)
+    search = _limited_search(pattern, refusal)
     if search is None:
-        raise Refused("bad-data", f"pattern {_short(pattern)!r}: {refusal}")
+        raise Refused("bad-data", f"pattern {_shorten(pattern)!r}: {refusal}")
     return search(text)
 
 
 def require_bounded(pattern: str, *, of_keys: bool = False) -> None:
-    """Raise Refused for a pattern that may run away. Those of keys also meet an engine that goes back."""
+    """Raise Refused for a pattern that may take exponential time.
+
+    Patterns of keys must also be safe for a backtracking engine.
+    """
     refusal = pattern_refusal(pattern, backtracking=of_keys)
-    if refusal and (of_keys or _limited(pattern, refusal) is None):
-        raise Refused("bad-data", f"pattern {_short(pattern)!r}{' of keys' * of_keys}: {refusal}")
+    if refusal and (of_keys or _limited_search(pattern, refusal) is None):
+        raise Refused("bad-data", f"pattern {_shorten(pattern)!r}{' of keys' * of_keys}: {refusal}")
 
 
 @lru_cache(maxsize=256)
-def _limited(pattern: str, refusal: str) -> Callable[[str], bool] | None:
-    """Return what looks for a pattern with look-around, back-references or ends of lines: the engine goes back, and
-    gives up after some steps. None for other patterns, and where that engine is not installed or does not take it.
+def _limited_search(pattern: str, refusal: str) -> Callable[[str], bool] | None:
+    """Return a search with limited backtracking for a pattern with look-around, back-references or
+    `$`.
+
+    None for other patterns, and if the engine is not installed or rejects the pattern.
     """
     if not refusal.endswith("not allowed"):
         return None
@@ -44,21 +51,23 @@ def _limited(pattern: str, refusal: str) -> Callable[[str], bool] | None:
         import jsonschema_rs
     except ImportError:
         return None
-    judge: Any = jsonschema_rs.Draft202012Validator
+    validator_class: Any = jsonschema_rs.Draft202012Validator
     try:
         options = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MOST_STEPS)
-        judging = judge({"pattern": pattern}, pattern_options=options)
+        validator = validator_class({"pattern": pattern}, pattern_options=options)
     except ValueError:
         return None
 
     def search(text: str) -> bool:
-        errors = list(judging.iter_errors(text))
+        errors = list(validator.iter_errors(text))
         if any(type(error.kind).__name__.endswith("BacktrackLimitExceeded") for error in errors):
-            raise Refused("too-large", f"pattern {_short(pattern)!r} takes too long for this text")
+            raise Refused(
+                "too-large", f"pattern {_shorten(pattern)!r} takes too long for this text"
+            )
         return not errors
 
     return search
 
 
-def _short(pattern: str) -> str:
+def _shorten(pattern: str) -> str:
     return pattern if len(pattern) <= 100 else f"{pattern[:100]}…"

@@ -1,4 +1,6 @@
-"""Text of PDF documents. What a stranger's document does to its reader, it does in a process of its own."""
+"""Text of PDF documents. A confined process reads them, so that a malicious file can only break
+that process.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +21,26 @@ _FACTS = ("title", "author", "subject", "creator", "producer")
 
 
 def read_pdf(path: str, max_pages: int = 200, needs_text: bool = False) -> dict[str, object]:
-    """Return the text of a PDF of at most 32 MiB, whole and page by page; `title` falls back to the first line.
+    """Return the text of a PDF of at most 32 MiB, as a whole and by page. `title` falls back to the
+    first line.
 
-    Scanned pages have no text: nothing is recognised from pictures, and `scanned` tells that no page has any.
-    `truncated` tells that pages were left out. Raise Refused for what is not PDF, is encrypted, or takes more than 20
-    seconds or 300 MB, and `no-evidence` for a document without text where one is needed.
+    Pictures are not recognized: `scanned` is true if no page has text. `truncated` is true if pages
+    were left out. Raise Refused if it is not a PDF, is encrypted, or needs more than 20 seconds or
+    300 MB, and `no-evidence` if `needs_text` and it has none.
     """
     name = name_of(path)
     about = f"{name}: not a readable PDF: "
-    found = confined(
+    document = confined(
         "pdf:extract", content=read_whole(path, _MAX_BYTES), about=about, max_pages=max_pages
     )
-    if needs_text and not found["text"]:
+    if needs_text and not document["text"]:
         hint = "pictures are not read: recognise their text first, as OCR programs do"
         raise Refused("no-evidence", f"{name}: no page that was read has any text", hint)
-    return found | {"title": found["title"] or name}
+    return document | {"title": document["title"] or name}
 
 
 def extract(max_pages: int, content: bytes = b"") -> dict[str, object]:
-    """Return the text of a PDF's bytes, in a process that may break."""
+    """Return the text of a PDF's bytes. Runs in a confined process."""
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
@@ -48,7 +51,7 @@ def extract(max_pages: int, content: bytes = b"") -> dict[str, object]:
         count = len(reader.pages)
         texts: list[str] = []
         for page in reader.pages[:max_pages]:
-            texts.append(_plain(page.extract_text()))
+            texts.append(_valid_text(page.extract_text()))
             if sum(map(len, texts)) > _MAX_TEXT:
                 texts.pop()
                 break
@@ -66,8 +69,10 @@ def extract(max_pages: int, content: bytes = b"") -> dict[str, object]:
     }
 
 
-def _plain(text: object) -> str:
-    """Return a text without what JSON does not hold."""
+def _valid_text(text: object) -> str:
+    """Return a text without lone surrogates, which JSON cannot hold, and without white space at the
+    ends.
+    """
     return str(text).encode("utf-8", "replace").decode().strip()
 
 
@@ -75,7 +80,7 @@ def _metadata(reader: PdfReader) -> dict[str, Any]:
     declared = reader.metadata
     if not declared:
         return {}
-    facts: dict[str, Any] = {name: _plain(getattr(declared, name) or "") for name in _FACTS}
+    facts: dict[str, Any] = {name: _valid_text(getattr(declared, name) or "") for name in _FACTS}
     for name, field in (("created", "creation_date"), ("modified", "modification_date")):
         try:
             moment = getattr(declared, field)

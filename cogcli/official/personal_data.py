@@ -10,7 +10,7 @@ import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from cogcli.official.findings import TextSpan, apart, placed
+from cogcli.official.findings import TextSpan, finding_entries, without_overlaps
 from cogcli.official.national_ids import bounded_matches, find_national_ids
 from cogcli.official.sentences import require_size
 from cogcli.sdk import Refused
@@ -35,7 +35,10 @@ _NUMBERED = re.compile(
 )
 
 
-def _behind_a_number(text: str, start: int) -> bool:
+def _follows_label(text: str, start: int) -> bool:
+    """Return whether a label such as `order no.` precedes a place, so that digits there are not
+    personal.
+    """
     return _NUMBERED.search(text[max(0, start - 40) : start]) is not None
 
 
@@ -91,7 +94,7 @@ _DOCUMENTED = tuple(
 
 
 def _addresses(text: str) -> Iterator[TextSpan]:
-    """Yield addresses that one computer has: not those that every network uses inside, and not versions."""
+    """Yield public IP addresses. Private ones, and versions of the same form, are left out."""
     for pattern in (_IPV4, _IPV6):
         for match in bounded_matches(pattern, text):
             try:
@@ -139,7 +142,7 @@ def _cards(text: str) -> Iterator[TextSpan]:
             issuer
             and len(set(digits)) > 1
             and is_valid(digits)
-            and not _behind_a_number(text, match.start())
+            and not _follows_label(text, match.start())
         ):
             yield TextSpan(match.start(), match.end(), "card", issuer)
 
@@ -157,18 +160,18 @@ _IBAN_LENGTHS = {
 def _accounts(text: str) -> Iterator[TextSpan]:
     for match in bounded_matches(_IBAN, text):
         length = _IBAN_LENGTHS.get(match[1].upper(), 0)
-        end, found = match.start(), ""
-        while len(found) < length and end < len(text) and end - match.start() < 50:
+        end, account = match.start(), ""
+        while len(account) < length and end < len(text) and end - match.start() < 50:
             char = text[end]
             if char.isascii() and char.isalnum():
-                found += char
+                account += char
             elif char not in " -" or not text[end - 1].isalnum():
                 break
             end += 1
         if (
-            length == len(found) > 0
+            length == len(account) > 0
             and not text[end : end + 1].isalnum()
-            and _is_iban(found.upper())
+            and _is_iban(account.upper())
         ):
             yield TextSpan(match.start(), end, "iban", match[1].upper())
 
@@ -222,15 +225,17 @@ _REGIONS = (
 
 
 def _phones(text: str) -> Iterator[TextSpan]:
-    """Yield numbers with a country code, in a usual form of their country, or behind a word for telephoning."""
-    left = _MAX_NUMBERS
+    """Yield numbers with a country code, in a usual form of a country, or after a word such as
+    `phone`.
+    """
+    checks_left = _MAX_NUMBERS
     for start, end, regions, lenient in _phone_places(text):
-        left -= 1
-        if left < 0:
+        checks_left -= 1
+        if checks_left < 0:
             raise Refused(
                 "too-large", f"more than {_MAX_NUMBERS:,} numbers may be telephone numbers"
             )
-        if _DECIMAL.fullmatch(text, start, end) or _behind_a_number(text, start):
+        if _DECIMAL.fullmatch(text, start, end) or _follows_label(text, start):
             continue
         if not 7 <= sum(map(str.isdigit, text[start:end])) <= 15:
             continue
@@ -240,6 +245,7 @@ def _phones(text: str) -> Iterator[TextSpan]:
 
 
 def _phone_places(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]:
+    """Yield (start, end, regions to try, whether a possible number is enough)."""
     for match in bounded_matches(_ABROAD, text):
         yield *match.span(), ("ZZ",), match[0].startswith("+")
     for region, form in _USUAL.items():
@@ -248,35 +254,35 @@ def _phone_places(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]
             for match in bounded_matches(form, text)
         )
     for cue in bounded_matches(_CALL, text):
-        called = _CALLED.match(text, cue.end())
-        if called:
-            yield *called.span(), _REGIONS, True
+        number = _CALLED.match(text, cue.end())
+        if number:
+            yield *number.span(), _REGIONS, True
 
 
 def _country(number: str, regions: tuple[str, ...], lenient: bool) -> str:
-    """Return the country whose plan the number fits, `?` where it is only long enough and that is enough; else
-    empty.
+    """Return the country whose plan a number fits, `?` if it only has a possible length and
+    `lenient` is set, else empty.
     """
     import phonenumbers
 
     if number.startswith("00"):
         number = "+" + number[2:]
-    possible = False
+    is_possible = False
     for region in ("ZZ",) if number.startswith("+") else regions:
         try:
             parsed = phonenumbers.parse(number, None if region == "ZZ" else region)
         except phonenumbers.NumberParseException:
             continue
         if phonenumbers.is_valid_number(parsed):
-            sure = region == "ZZ" or len(regions) == 1
-            return str(phonenumbers.region_code_for_number(parsed) or "?") if sure else "?"
-        possible = possible or phonenumbers.is_possible_number(parsed)
-    apart = re.search(r"\d[ ().\-/]+\d", number) or sum(map(str.isdigit, number)) >= 10
-    return "?" if lenient and possible and apart else ""
+            is_certain = region == "ZZ" or len(regions) == 1
+            return str(phonenumbers.region_code_for_number(parsed) or "?") if is_certain else "?"
+        is_possible = is_possible or phonenumbers.is_possible_number(parsed)
+    has_groups = re.search(r"\d[ ().\-/]+\d", number) or sum(map(str.isdigit, number)) >= 10
+    return "?" if lenient and is_possible and has_groups else ""
 
 
-def _identities(text: str) -> Iterator[TextSpan]:
-    return (found for found in find_national_ids(text) if not _behind_a_number(text, found.start))
+def _national_ids(text: str) -> Iterator[TextSpan]:
+    return (span for span in find_national_ids(text) if not _follows_label(text, span.start))
 
 
 # Where two claim the same characters the earlier kind has them: its check is the stronger one.
@@ -284,57 +290,62 @@ _FINDERS: tuple[Callable[[str], Iterator[TextSpan]], ...] = (
     _accounts,
     _emails,
     _cards,
-    _identities,
+    _national_ids,
     _phones,
     _addresses,
 )
 
 
 def find_personal_data(text: str) -> list[TextSpan]:
-    """Return all personal data, in the order of the text and without overlaps."""
+    """Return all personal data in text order, without overlaps."""
     require_size(text, MAX_TEXT)
-    opened = _OPAQUE.sub(lambda match: "\0" * len(match[0]), text)
-    finders = _FINDERS if re.search(r"\d", opened) else (_emails,)
-    ranked = [(rank, found) for rank, find in enumerate(finders) for found in find(opened)]
+    searched = _OPAQUE.sub(lambda match: "\0" * len(match[0]), text)
+    finders = _FINDERS if re.search(r"\d", searched) else (_emails,)
+    ranked = [(rank, span) for rank, find in enumerate(finders) for span in find(searched)]
     ranked.sort(key=lambda pair: (pair[0], pair[1].start, -pair[1].end))
-    return apart(found for _, found in ranked)
+    return without_overlaps(span for _, span in ranked)
 
 
 def mask(value: str) -> str:
-    """Return the value with its first character and its last two, all other letters and digits as `*`."""
-    shown = (
+    """Return the value with its first and its last two characters; other letters and digits become
+    `*`.
+    """
+    masked = (
         value[:1]
         + re.sub(r"[^\W_]", "*", value[1:-2])
         + (value[-2:] if len(value) > 6 else "*" * len(value[1:]))
     )
-    return shown if len(shown) <= 40 else f"{shown[:36]}…{shown[-2:]}"
+    return masked if len(masked) <= 40 else f"{masked[:36]}…{masked[-2:]}"
 
 
 def detect_personal_data(text: str) -> dict[str, object]:
-    """Return whether a text has personal data, and where: `kind`, `start`, `end`, `line` and the masked value.
+    """Return whether a text has personal data, with `kind`, `start`, `end`, `line` and the masked
+    value of each.
 
-    `allowed` is true where there is none, so that it can be asked as a gate.
+    `allowed` is true if it has none, so that a gate can call this.
     """
-    found = find_personal_data(text)
+    spans = find_personal_data(text)
     return {
-        "contains_pii": bool(found),
-        "findings": _finding_entries(text, found),
-        "allowed": not found,
+        "contains_pii": bool(spans),
+        "findings": _masked_entries(text, spans),
+        "allowed": not spans,
     }
 
 
 def redact_personal_data(text: str) -> dict[str, object]:
-    """Return the text with `[EMAIL_1]` and the like in the place of personal data, equal values with equal numbers."""
-    found = find_personal_data(text)
+    """Return the text with placeholders such as `[EMAIL_1]` for personal data. Equal values get
+    equal numbers.
+    """
+    spans = find_personal_data(text)
     placeholders = Placeholders(text)
-    findings = _finding_entries(text, found)
-    for finding, data in zip(findings, found, strict=True):
+    findings = _masked_entries(text, spans)
+    for finding, data in zip(findings, spans, strict=True):
         finding["placeholder"] = placeholders.placeholder(data.kind, text[data.start : data.end])
-    return {"redacted_text": placeholders.replace(text, found), "findings": findings}
+    return {"redacted_text": placeholders.replace(text, spans), "findings": findings}
 
 
 class Placeholders:
-    """Placeholders by kind and value; those that the text has already are not given again."""
+    """Placeholders by kind and value. Placeholders that the text has already are not used."""
 
     def __init__(self, text: str = "") -> None:
         self._given: dict[tuple[str, str], str] = {}
@@ -342,7 +353,7 @@ class Placeholders:
         self._taken = set(re.findall(r"\[[A-Z_]{2,20}_\d{1,9}\]", text))
 
     def placeholder(self, kind: str, value: str) -> str:
-        """Return what stands in the place of a value, the same for the same value."""
+        """Return the placeholder of a value. Equal values of a kind have the same one."""
         key = (kind, re.sub(r"[\W_]", "", value).casefold())
         while key not in self._given:
             self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -351,21 +362,21 @@ class Placeholders:
                 self._given[key] = name
         return self._given[key]
 
-    def replace(self, text: str, found: list[TextSpan]) -> str:
+    def replace(self, text: str, spans: list[TextSpan]) -> str:
         """Return the text with placeholders."""
-        parts, reached = [], 0
-        for data in found:
+        parts, last_end = [], 0
+        for data in spans:
             parts += [
-                text[reached : data.start],
+                text[last_end : data.start],
                 self.placeholder(data.kind, text[data.start : data.end]),
             ]
-            reached = data.end
-        return "".join([*parts, text[reached:]])
+            last_end = data.end
+        return "".join([*parts, text[last_end:]])
 
 
-def _finding_entries(text: str, found: list[TextSpan]) -> list[dict[str, object]]:
-    told = placed(text, found)
-    for entry, data in zip(told, found, strict=True):
+def _masked_entries(text: str, spans: list[TextSpan]) -> list[dict[str, object]]:
+    entries = finding_entries(text, spans)
+    for entry, data in zip(entries, spans, strict=True):
         entry["masked"] = mask(text[data.start : data.end])
         entry |= {"detail": data.detail} if data.detail else {}
-    return told
+    return entries

@@ -16,15 +16,15 @@ from cogcli.official.sentences import (
     ClaimSource,
     Sentence,
     claims_in,
+    content_word_test,
     content_words,
-    ends_whole,
+    is_complete_sentence,
     overlap,
     reads_english,
     require_size,
     split_sentences,
     split_words,
     stemmer,
-    telling,
 )
 from cogcli.sdk import Refused
 
@@ -51,63 +51,72 @@ _OPENING = 1.25
 def summarize_by_frequency(
     text: str, max_sentences: int = 3, max_words: int | None = None, max_length: int | None = None
 ) -> dict[str, object]:
-    """Return the sentences whose words the text repeats most, in the order of the text; the first counts more.
+    """Return the sentences with the most frequent words of the text, in text order; the first
+    counts more.
 
-    A sentence that says mostly what a chosen one says is passed over. With `max_words`, and `max_length` in
-    characters, only sentences that still fit are taken; if none fits, the best one is cut at a word and ends with an
-    ellipsis. `sentences` stand in the text unchanged, with the marks of Markdown; `summary` has none of them.
+    A sentence that mostly repeats a chosen one is left out. With `max_words`, and `max_length` in
+    characters, only sentences that still fit are chosen. If none fits, the best one is cut at a
+    word and ends with an ellipsis. `sentences` are verbatim, with Markdown marks; `summary` has no
+    marks.
     """
-    _at_least_one(max_sentences=max_sentences, max_words=max_words, max_length=max_length)
-    found = _read(text)
-    contents = [set(content_words(readable(sentence.text))) for sentence in found]
-    ranked = _ranked(found)
-    space = _Space(max_words, max_length)
+    _require_positive(max_sentences=max_sentences, max_words=max_words, max_length=max_length)
+    sentences = _sentences_of(text)
+    contents = [set(content_words(readable(sentence.text))) for sentence in sentences]
+    ranked = _rank_sentences(sentences)
+    space = _SummaryLimits(max_words, max_length)
     chosen: list[int] = []
     for index in ranked:
         if len(chosen) == max_sentences or len(contents) * len(chosen) > _MAX_COMPARED:
             break
-        repeats = any(overlap(contents[index], contents[other]) > _REPEATED for other in chosen)
-        if not repeats and space.takes(found[index]):
+        repeats = any(
+            overlap(contents[index], contents[chosen_index]) > _REPEATED for chosen_index in chosen
+        )
+        if not repeats and space.try_add(sentences[index]):
             chosen.append(index)
-    return _summary([found[index] for index in sorted(chosen) or ranked[:1]], space, "frequency")
+    return _summary(
+        [sentences[index] for index in sorted(chosen) or ranked[:1]], space, "frequency"
+    )
 
 
 def summarize_by_lead(
     text: str, max_sentences: int = 3, max_words: int | None = None, max_length: int | None = None
 ) -> dict[str, object]:
-    """Return the first sentences of the text, as far as all limits allow: what a news desk calls the lead."""
-    _at_least_one(max_sentences=max_sentences, max_words=max_words, max_length=max_length)
-    found = _read(text)
-    space = _Space(max_words, max_length)
+    """Return the first sentences of the text, as many as all limits allow."""
+    _require_positive(max_sentences=max_sentences, max_words=max_words, max_length=max_length)
+    sentences = _sentences_of(text)
+    space = _SummaryLimits(max_words, max_length)
     chosen: list[Sentence] = []
-    for sentence in found[:max_sentences]:
-        if not space.takes(sentence):
+    for sentence in sentences[:max_sentences]:
+        if not space.try_add(sentence):
             break
         chosen.append(sentence)
-    return _summary(chosen or found[:1], space, "lead")
+    return _summary(chosen or sentences[:1], space, "lead")
 
 
-def _at_least_one(**limits: int | None) -> None:
+def _require_positive(**limits: int | None) -> None:
+    """Raise Refused for a limit below 1."""
     for name, limit in limits.items():
         if limit is not None and limit < 1:
             raise Refused("bad-data", f"{name} must be 1 or more, found {limit}")
 
 
-def _read(text: str) -> list[Sentence]:
-    """Return the sentences that say something; a picture alone does not."""
+def _sentences_of(text: str) -> list[Sentence]:
+    """Return the sentences with readable text; a picture alone has none. Raise Refused for a text
+    that is too large.
+    """
     require_size(text, _MAX_TEXT)
     return [sentence for sentence in split_sentences(text) if readable(sentence.text).strip()]
 
 
-class _Space:
-    """How many words and characters a summary may still have; the blank between two sentences counts."""
+class _SummaryLimits:
+    """The words and characters that a summary may still have. The blank between sentences counts."""
 
     def __init__(self, max_words: int | None, max_length: int | None) -> None:
         self.words, self.length = max_words or sys.maxsize, max_length or sys.maxsize
         self._words_left, self._length_left = self.words, self.length
 
-    def takes(self, sentence: Sentence) -> bool:
-        """Return whether a sentence still fits; then it is counted."""
+    def try_add(self, sentence: Sentence) -> bool:
+        """Return whether a sentence still fits, and count it if so."""
         line = readable(sentence.text).split()
         count, length = len(line), len(" ".join(line))
         if count > self._words_left or length > self._length_left:
@@ -117,65 +126,73 @@ class _Space:
         return True
 
     def cut(self, sentence: str) -> str:
-        """Return as much of a sentence as fits in all, with room for the mark of the cut."""
+        """Return the beginning of a sentence that fits into the whole limit, with space for the
+        mark of the cut.
+        """
         line = " ".join(sentence.split())
         cut = " ".join(line.split()[: self.words])
-        most = min(_MAX_SENTENCE, self.length)
-        if cut == line and len(line) <= most:
+        max_length = min(_MAX_SENTENCE, self.length)
+        if cut == line and len(line) <= max_length:
             return sentence
-        room = most if len(cut) <= most - len(_CUT) else most - len(_CUT)
-        whole = cut[: max(room, 0) + 1].rpartition(" ")[0] if len(cut) > room else cut
-        ended = (whole or cut[:most]).rstrip()
+        limit = max_length if len(cut) <= max_length - len(_CUT) else max_length - len(_CUT)
+        at_word = cut[: max(limit, 0) + 1].rpartition(" ")[0] if len(cut) > limit else cut
+        trimmed = (at_word or cut[:max_length]).rstrip()
         # Up to here, as it stands in the sentence.
-        return sentence[: _place_after(sentence, len("".join(ended.split())))]
+        return sentence[: _index_after(sentence, len("".join(trimmed.split())))]
 
 
-def _place_after(text: str, count: int) -> int:
-    """Return the place after so many characters that are not white space."""
-    for place, char in enumerate(text):
+def _index_after(text: str, count: int) -> int:
+    """Return the index after `count` characters that are not white space."""
+    for index, char in enumerate(text):
         if count == 0:
-            return place
+            return index
         count -= not char.isspace()
     return len(text)
 
 
-def _summary(chosen: list[Sentence], space: _Space, method: str) -> dict[str, object]:
-    shown = [readable(sentence.text) for sentence in chosen]
-    cut = [space.cut(sentence) for sentence in shown]
+def _summary(chosen: list[Sentence], space: _SummaryLimits, method: str) -> dict[str, object]:
+    readable_texts = [readable(sentence.text) for sentence in chosen]
+    cut = [space.cut(sentence) for sentence in readable_texts]
     summary = " ".join(" ".join(sentence.split()) for sentence in cut)
-    truncated = cut != shown
-    pairs = zip(cut, shown, chosen, strict=True)
-    kept = [sentence.text if short == whole else short for short, whole, sentence in pairs]
+    truncated = cut != readable_texts
+    pairs = zip(cut, readable_texts, chosen, strict=True)
+    sentences = [sentence.text if short == whole else short for short, whole, sentence in pairs]
     count = len(summary.split())
     if truncated and len(summary) + len(_CUT) <= space.length:
         summary += _CUT
-    answer = {"summary": summary, "sentences": kept, "word_count": count, "truncated": truncated}
+    answer = {
+        "summary": summary,
+        "sentences": sentences,
+        "word_count": count,
+        "truncated": truncated,
+    }
     return answer | {"method": f"rules:{method}"}
 
 
-def _ranked(found: list[Sentence]) -> list[int]:
-    """Sentence indices, most telling first."""
-    contents = [content_words(readable(sentence.text)) for sentence in found]
+def _rank_sentences(sentences: list[Sentence]) -> list[int]:
+    """Return the indices of the sentences, most frequent words first."""
+    contents = [content_words(readable(sentence.text)) for sentence in sentences]
     counts = Counter(word for words in contents for word in words)
     top = max(counts.values(), default=1)
-    complete = [ends_whole(sentence.text) for sentence in found]
+    complete = [is_complete_sentence(sentence.text) for sentence in sentences]
     # Fixed weight in the divisor: without it the shortest sentence wins, with a plain sum the longest does.
-    telling = [
+    shares = [
         sum(counts[word] for word in words) / top / (len(words) + 6) for words in map(set, contents)
     ]
-    scores = [share * _WHOLE[done] for share, done in zip(telling, complete, strict=True)]
+    scores = [share * _WHOLE[done] for share, done in zip(shares, complete, strict=True)]
     if True in complete:
         scores[complete.index(True)] *= _OPENING
-    return sorted(range(len(found)), key=lambda i: (-scores[i], i))
+    return sorted(range(len(sentences)), key=lambda i: (-scores[i], i))
 
 
 def extract_keywords(text: str, max_keywords: int = 10) -> dict[str, object]:
-    """Words, and phrases of two or three words that occur more than once, by count times (2 * words - 1).
+    """Return words, and repeated phrases of two or three words, by count times (2 * words - 1).
 
-    A phrase never crosses a stop word or punctuation. A word is passed over when a better phrase holds it at
-    least half of the time. `keywords` are the phrases, best first; `scored` gives each with score and count.
+    A phrase never crosses a stop word or punctuation. A word is left out if a better phrase
+    contains it at least half of the time. `keywords` are the phrases, best first; `scored` gives
+    each with score and count.
     """
-    _at_least_one(max_keywords=max_keywords)
+    _require_positive(max_keywords=max_keywords)
     counts = Counter(_phrases(text))
     scores = {
         p: count * (2 * len(p) - 1) for p, count in counts.items() if count > 1 or len(p) == 1
@@ -188,7 +205,7 @@ def extract_keywords(text: str, max_keywords: int = 10) -> dict[str, object]:
             set(phrase) <= set(better) and counts[better] * 2 >= counts[phrase] for better in chosen
         ):
             chosen.append(phrase)
-    return _keywords(
+    return _keywords_answer(
         [(" ".join(phrase), float(scores[phrase]), counts[phrase]) for phrase in chosen], "phrases"
     )
 
@@ -200,13 +217,13 @@ def extract_stemmed_keywords(
 
     `language` is an ISO 639-1 code. Outside English, words of up to three letters are passed over.
     """
-    _at_least_one(max_keywords=max_keywords)
-    least = 3 if language == "en" else 4
-    says = telling(text)
+    _require_positive(max_keywords=max_keywords)
+    min_letters = 3 if language == "en" else 4
+    is_content_word = content_word_test(text)
     forms = Counter(
         word
         for word in split_words(readable(text))
-        if says(word) and least <= len(word) <= _MAX_STEM_LETTERS
+        if is_content_word(word) and min_letters <= len(word) <= _MAX_STEM_LETTERS
     )
     stem = stemmer(language)
     families: dict[str, list[tuple[str, int]]] = {}
@@ -214,10 +231,10 @@ def extract_stemmed_keywords(
         families.setdefault(stem(form), []).append((form, count))
     totals = [(family[0][0], sum(count for _, count in family)) for family in families.values()]
     ranked = sorted(totals, key=lambda total: -total[1])[:max_keywords]
-    return _keywords([(form, float(total), total) for form, total in ranked], "stems")
+    return _keywords_answer([(form, float(total), total) for form, total in ranked], "stems")
 
 
-def _keywords(ranked: list[tuple[str, float, int]], method: str) -> dict[str, object]:
+def _keywords_answer(ranked: list[tuple[str, float, int]], method: str) -> dict[str, object]:
     scored = [
         {"keyword": word, "score": round(score, 3), "count": count} for word, score, count in ranked
     ]
@@ -229,12 +246,13 @@ def _keywords(ranked: list[tuple[str, float, int]], method: str) -> dict[str, ob
 
 
 def score_readability(text: str) -> dict[str, object]:
-    """Return how long and how hard to read: counts, minutes, and for English the Flesch and Flesch-Kincaid scores.
+    """Return the length and reading difficulty of a text: counts, minutes, and for English the
+    Flesch scores.
 
-    `level` is easy, plain, demanding or hard; `unrated` if under nine tenths of the letters are basic Latin, and where
-    a text of ten words or more has too few of those that English ones are full of.
+    `level` is easy, plain, demanding or hard. It is `unrated` if under nine tenths of the letters
+    are basic Latin, or if a text of ten words or more does not read as English.
     """
-    sentences = _read(text)
+    sentences = _sentences_of(text)
     words = [word for sentence in sentences for word in split_words(readable(sentence.text))]
     measures: dict[str, object] = {
         "words": len(words),
@@ -269,37 +287,42 @@ def _syllables(word: str) -> int:
 
 
 def check_summary(text: str, summary: str) -> dict[str, object]:
-    """Return whether a summary stays with its text: every number and name it uses must occur there.
+    """Return whether every number and name of a summary occurs in its text.
 
-    `unsupported` lists those that do not; a capital at the start of a sentence makes no name. `coverage` is the
-    share of the text's 20 commonest content words that the summary uses, `compression` its words over the text's.
+    `unsupported` lists the others; a capital at the start of a sentence makes no name. `coverage`
+    is the share of the text's 20 most frequent content words that the summary uses, `compression`
+    the ratio of their word counts.
     """
     require_size(text, _MAX_TEXT)
     source = ClaimSource(text)
     require_size(summary, _MAX_TEXT)
     unsupported = [claim for claim in claims_in(summary) if not source.holds(claim)]
-    shown = readable(text)
-    common = [word for word, _ in Counter(content_words(shown)).most_common(20)]
-    used = set(content_words(summary))
-    count = len(split_words(shown))
+    readable_text = readable(text)
+    common = [word for word, _ in Counter(content_words(readable_text)).most_common(20)]
+    summary_words = set(content_words(summary))
+    count = len(split_words(readable_text))
     return {
         "grounded": not unsupported,
         "unsupported": unsupported,
-        "coverage": round(sum(word in used for word in common) / len(common), 3) if common else 0.0,
+        "coverage": round(sum(word in summary_words for word in common) / len(common), 3)
+        if common
+        else 0.0,
         "compression": round(len(split_words(summary)) / count, 3) if count else 0.0,
     }
 
 
 def _phrases(text: str) -> list[tuple[str, ...]]:
-    """Return every run of one to three content words that no stop word or punctuation cuts."""
+    """Return every run of one to three content words without a stop word or punctuation between."""
     phrases: list[tuple[str, ...]] = []
-    says = telling(text)
+    is_content_word = content_word_test(text)
     for piece in (
-        piece for sentence in _read(text) for piece in PUNCTUATION.split(readable(sentence.text))
+        piece
+        for sentence in _sentences_of(text)
+        for piece in PUNCTUATION.split(readable(sentence.text))
     ):
         run: list[str] = []
         for word in split_words(piece):
-            run = [*run[1 - _MAX_PHRASE :], word] if says(word) else []
+            run = [*run[1 - _MAX_PHRASE :], word] if is_content_word(word) else []
             # Pairs of characters overlap: side by side they are no phrase.
             run = run[-1:] if UNSPACED.match(word) else run
             phrases.extend(tuple(run[start:]) for start in range(len(run)))

@@ -1,4 +1,4 @@
-"""Where something is said: claims looked up in sources, and citations of them."""
+"""Claims looked up in sources, and citations of sources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cogcli.official.number_subjects import numbers_said_of, parts_of, words_said
+from cogcli.official.number_subjects import numbers_about, numbers_by_clause, subject_words
 from cogcli.official.passages import MAX_CHARACTERS, id_of, passages, text_of
 from cogcli.official.sentences import WORD, claims_of, content_words, stemmer
 from cogcli.sdk import Refused
@@ -29,8 +29,10 @@ _CSL_TYPES = frozenset(
 )
 
 
-class _Found(NamedTuple):
-    """How well a passage fits a claim; a passage without `missing` and with equal negation says it."""
+class _PassageMatch(NamedTuple):
+    """How well a passage matches a claim. It supports the claim if nothing is missing and the
+    negation is equal.
+    """
 
     score: float
     source: str
@@ -42,15 +44,15 @@ class _Found(NamedTuple):
 
 
 def verify_claim(claim: str, sources: list[Any]) -> dict[str, object]:
-    """Return whether one passage of a source says a claim: all its numbers and names, most of its words, equal
-    negation.
+    """Return whether one passage of a source supports a claim: all its numbers and names, most
+    words, equal negation.
 
-    A number that a clause says of another thing is none of the claim's. `evidence` quotes the passages nearest to it,
-    with source and place. Raise Refused for a claim without words.
+    A number that a clause states about another subject does not count. `evidence` quotes the
+    nearest passages, with source and place. Raise Refused for a claim without words.
     """
-    wanted = _Claim(claim)
+    claim_to_match = _Claim(claim)
     if not sources:
-        return _verdict([], "There are no sources.")
+        return _answer([], "There are no sources.")
     texts = [
         (text_of(source), id_of(source, position)) for position, source in enumerate(sources, 1)
     ]
@@ -58,26 +60,28 @@ def verify_claim(claim: str, sources: list[Any]) -> dict[str, object]:
         raise Refused(
             "too-large", f"more than {_MAX_SOURCES} sources or {MAX_CHARACTERS:,} characters"
         )
-    found = [fit for text, source in texts for fit in wanted.look_in(text, source)]
-    best = sorted(found, key=lambda fit: (bool(fit.missing), fit.contradicts, -fit.score))[
-        :_MAX_EVIDENCE
+    matches = [
+        match for text, source in texts for match in claim_to_match.find_matches(text, source)
     ]
-    return _verdict(best, wanted.rationale(best))
+    best = sorted(
+        matches, key=lambda match: (bool(match.missing), match.contradicts, -match.score)
+    )[:_MAX_EVIDENCE]
+    return _answer(best, claim_to_match.rationale(best))
 
 
-def _verdict(best: list[_Found], rationale: str) -> dict[str, object]:
-    verified = bool(best) and not best[0].missing and not best[0].contradicts
-    kept = [fit for fit in best if not verified or not (fit.missing or fit.contradicts)]
+def _answer(matches: list[_PassageMatch], rationale: str) -> dict[str, object]:
+    verified = bool(matches) and not matches[0].missing and not matches[0].contradicts
+    shown = [match for match in matches if not verified or not (match.missing or match.contradicts)]
     evidence = [
         {
-            "source": fit.source,
-            "quote": fit.quote,
-            "start": fit.start,
-            "end": fit.end,
-            "score": round(fit.score, 3),
+            "source": match.source,
+            "quote": match.quote,
+            "start": match.start,
+            "end": match.end,
+            "score": round(match.score, 3),
         }
-        | {"supports": not fit.missing and not fit.contradicts}
-        for fit in kept
+        | {"supports": not match.missing and not match.contradicts}
+        for match in shown
     ]
     return {
         "verified": verified,
@@ -88,74 +92,82 @@ def _verdict(best: list[_Found], rationale: str) -> dict[str, object]:
 
 
 class _Claim:
-    """What a passage must have to say a claim."""
+    """The words, numbers, names and negation of a claim, to compare with passages."""
 
     def __init__(self, claim: str) -> None:
         self._stem = stemmer()
         self.exact = list(dict.fromkeys(claims_of(claim)))
-        names = {part for one in self.exact for part in _parts(one)}
+        names = {part for one in self.exact for part in _folded_tokens(one)}
         self.words = {self._stem(word) for word in content_words(claim) if word not in names}
-        said = frozenset(words_said(claim, self._stem))
+        said = frozenset(subject_words(claim, self._stem))
         # Each part of `Orca costs 40 and Lynx 55` has its own number.
-        self._parts = {**parts_of(claim, self._stem), said: set(self.exact)}
+        self._folded_tokens = {**numbers_by_clause(claim, self._stem), said: set(self.exact)}
         self.negated = _is_negated(claim)
         if not self.words and not self.exact:
             raise Refused("bad-data", "the claim has no words to look up")
 
-    def look_in(self, text: str, source: str) -> list[_Found]:
-        """Return the passages that speak of the same: sentences, and where needed one with the next that refers to
-        it.
+    def find_matches(self, text: str, source: str) -> list[_PassageMatch]:
+        """Return the passages about the subject of the claim.
+
+        These are sentences, and if no sentence has all exact parts, also pairs whose second
+        sentence refers to the first.
         """
         parts = passages(text)
         spans = [(part.start, part.end) for part in parts]
         pairs = [(a.start, b.end) for a, b in pairwise(parts) if _REFERRING.match(b.text)]
-        found = [fit for span in spans if (fit := self._fit(text, source, *span))]
-        if not any(not fit.missing for fit in found):
-            found += [fit for span in pairs if (fit := self._fit(text, source, *span))]
-        return found
+        matches = [match for span in spans if (match := self._match_passage(text, source, *span))]
+        if not any(not match.missing for match in matches):
+            matches += [
+                match for span in pairs if (match := self._match_passage(text, source, *span))
+            ]
+        return matches
 
-    def _fit(self, text: str, source: str, start: int, end: int) -> _Found | None:
+    def _match_passage(self, text: str, source: str, start: int, end: int) -> _PassageMatch | None:
         quote = text[start:end]
         words = {self._stem(word) for word in content_words(quote)}
         score = len(self.words & words) / len(self.words) if self.words else 1.0
         if score < _SAME:
             return None
-        unsaid = self._unsaid(quote)
+        unstated = self._unstated_numbers(quote)
         names = {token.casefold() for token in WORD.findall(quote)}
-        held = [
-            _plain_number(one) not in unsaid if one[0].isdigit() else names >= {*_parts(one)}
+        is_found = [
+            _without_separators(one) not in unstated
+            if one[0].isdigit()
+            else names >= {*_folded_tokens(one)}
             for one in self.exact
         ]
-        missing = tuple(one for one, there in zip(self.exact, held, strict=True) if not there)
-        return _Found(
+        missing = tuple(
+            one for one, is_there in zip(self.exact, is_found, strict=True) if not is_there
+        )
+        return _PassageMatch(
             score, source, quote, start, end, missing, _is_negated(quote) is not self.negated
         )
 
-    def _unsaid(self, quote: str) -> set[str]:
-        """Return the numbers of the claim that a passage does not say of what their part of the claim speaks of."""
-        unsaid: set[str] = set()
-        for said, stated in self._parts.items():
-            found = map(_plain_number, numbers_said_of(said, quote, self._stem))
-            unsaid |= {*map(_plain_number, stated)}.difference(found)
-        return unsaid
+    def _unstated_numbers(self, quote: str) -> set[str]:
+        """Return the numbers of the claim that a passage does not state about the same subject."""
+        unstated: set[str] = set()
+        for subject, numbers in self._folded_tokens.items():
+            found_numbers = map(_without_separators, numbers_about(subject, quote, self._stem))
+            unstated |= {*map(_without_separators, numbers)}.difference(found_numbers)
+        return unstated
 
-    def rationale(self, best: list[_Found]) -> str:
-        """Return why a claim is held to be said, or not."""
-        if not best:
+    def rationale(self, matches: list[_PassageMatch]) -> str:
+        """Return one sentence why the best matches support the claim or not."""
+        if not matches:
             return "No passage speaks of it."
-        fit = best[0]
-        if fit.missing:
-            return f"The nearest passage, in {fit.source}, does not have: {', '.join(fit.missing):.200}."
-        if fit.contradicts:
-            return f"The nearest passage, in {fit.source}, differs in a negation."
-        return f"A passage in {fit.source} has its numbers, its names and {fit.score:.0%} of its words."
+        match = matches[0]
+        if match.missing:
+            return f"The nearest passage, in {match.source}, does not have: {', '.join(match.missing):.200}."
+        if match.contradicts:
+            return f"The nearest passage, in {match.source}, differs in a negation."
+        return f"A passage in {match.source} has its numbers, its names and {match.score:.0%} of its words."
 
 
-def _plain_number(number: str) -> str:
+def _without_separators(number: str) -> str:
     return number.replace(",", "")
 
 
-def _parts(name: str) -> list[str]:
+def _folded_tokens(name: str) -> list[str]:
     return [token.casefold() for token in WORD.findall(name)]
 
 
@@ -167,29 +179,31 @@ def _is_negated(text: str) -> bool:
 def make_citation(
     source: dict[str, Any], excerpt: str | None = None, locator: str | None = None
 ) -> dict[str, object]:
-    """Return a citation as CSL-JSON of what the source says of itself; nothing is added that it does not say.
+    """Return a citation as CSL-JSON from the members of a source, without additions.
 
-    With an excerpt its place in the source's text. Raise Refused for a source without title, address and id, and for
-    an excerpt that does not stand in the text.
+    With an excerpt, `custom` gives its place in the source's text. Raise Refused for a source
+    without title, address and id, and for an excerpt that the text does not contain.
     """
     title, url, own_id = (
-        _first(source, *names)
+        _first_member(source, *names)
         for names in (("title", "name"), ("url", "URL", "link"), ("id", "source_id", "source_ref"))
     )
-    doi = _first(source, "doi", "DOI")
+    doi = _first_member(source, "doi", "DOI")
     if not (title or url or own_id or doi):
         raise Refused("no-evidence", "the source has no title, address or id to cite it by")
-    container = _first(
+    container = _first_member(
         source, "container-title", "container", "journal", "publication", "site_name"
     )
     citation: dict[str, object] = {
         "id": own_id or doi or url or title,
-        "type": _type(source, url, container),
+        "type": _citation_type(source, url, container),
         "title": title,
         "author": _authors(source.get("authors", source.get("author"))),
-        "issued": _issued(_first(source, "issued", "date", "published", "published_at", "year")),
+        "issued": _date_parts(
+            _first_member(source, "issued", "date", "published", "published_at", "year")
+        ),
         "container-title": container,
-        "publisher": _first(source, "publisher"),
+        "publisher": _first_member(source, "publisher"),
         "URL": url,
         "DOI": doi,
         "locator": locator,
@@ -197,19 +211,19 @@ def make_citation(
     citation = {key: value for key, value in citation.items() if value}
     if excerpt:
         text = text_of({key: source.get(key) for key in ("text", "content", "body")})
-        citation["custom"] = _placed(excerpt, text)
+        citation["custom"] = _locate_excerpt(excerpt, text)
     return {"citation": citation}
 
 
-def _first(source: dict[str, Any], *names: str) -> str:
-    found = (
+def _first_member(source: dict[str, Any], *names: str) -> str:
+    values = (
         source[name] for name in names if isinstance(source.get(name), str | int) and source[name]
     )
-    return str(next(found, "")).strip()
+    return str(next(values, "")).strip()
 
 
-def _type(source: dict[str, Any], url: str, container: str) -> str:
-    stated = _first(source, "type", "kind")
+def _citation_type(source: dict[str, Any], url: str, container: str) -> str:
+    stated = _first_member(source, "type", "kind")
     if stated in _CSL_TYPES:
         return stated
     return "article" if container else "webpage" if url else "document"
@@ -225,24 +239,26 @@ def _authors(value: object) -> list[dict[str, str]]:
 def _author(name: object) -> dict[str, str]:
     if isinstance(name, dict):
         parts = ("family", "given", "literal")
-        known = {key: str(name[key]) for key in parts if isinstance(name.get(key), str)}
-        return known or _author(name.get("name"))
+        members = {key: str(name[key]) for key in parts if isinstance(name.get(key), str)}
+        return members or _author(name.get("name"))
     if not isinstance(name, str) or not name.strip():
         return {}
     family, comma, given = name.partition(",")
     # Which word of `Ana Maria Ruiz Holm` is the family name nobody can tell.
-    whole = {"literal": name.strip()}
-    return {"family": family.strip(), "given": given.strip()} if comma and given.strip() else whole
+    literal = {"literal": name.strip()}
+    return (
+        {"family": family.strip(), "given": given.strip()} if comma and given.strip() else literal
+    )
 
 
-def _issued(stated: str) -> dict[str, object] | None:
+def _date_parts(stated: str) -> dict[str, object] | None:
     match = re.match(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?!\d)", stated)
     if match:
         return {"date-parts": [[int(part) for part in match.groups() if part]]}
     return {"raw": stated} if stated else None
 
 
-def _placed(excerpt: str, text: str) -> dict[str, object]:
+def _locate_excerpt(excerpt: str, text: str) -> dict[str, object]:
     if not text:
         return {"excerpt": excerpt}
     start = text.find(excerpt)

@@ -1,4 +1,4 @@
-"""How good an output is, as far as it can be measured: what needs judgement is `unscored`."""
+"""Scores the quality of an output by rules. Dimensions that need judgement are `unscored`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ASKED = {"completeness": "required", "mentions": "terms"}
 _MAX_VALUES = 100_000
 
 
-class _Given(NamedTuple):
-    """What a dimension is measured on."""
+class _ScoredOutput(NamedTuple):
+    """The output with its text and context, and the settings of one dimension."""
 
     output: object
     text: str
@@ -31,124 +31,134 @@ class _Given(NamedTuple):
 def score_output(
     output: object, rubric: dict[str, object] | None = None, context: str | None = None
 ) -> dict[str, object]:
-    """Return the weighted mean, from 0 to 1, of the dimensions that can be measured.
+    """Return the weighted mean, from 0 to 1, of the dimensions that rules can measure.
 
-    A rubric maps a dimension to its weight, or to an object of `weight` (1) and its own settings:
-    `completeness` (`required`: keys; else the share of the values of an object or list that are not empty), `length`
-    (`min_words`, `max_words`), `mentions` (`terms` that must stand in it), `readability` (Flesch), and against the
-    context `grounding` (its numbers and names stand there) and `coverage` (it uses the commonest words). Any other
-    dimension is `unscored`, with the reason. Without a rubric: grounding; without a context either, completeness of an
-    object or list, and no `quality_level`, for filled values say nothing of how good they are.
-    Refused: nothing could be measured (`no-evidence`), a rubric that is no such mapping (`bad-data`).
+    A rubric maps a dimension to its weight, or to an object with `weight` (1) and settings:
+    `completeness` (`required`: keys; else the share of values that are not empty), `length`
+    (`min_words`, `max_words`), `mentions` (`terms` that the text must contain), `readability`
+    (Flesch), and against the context `grounding` (it contains all numbers and names) and `coverage`
+    (the share of its common words that the output uses). Any other dimension is `unscored`, with
+    the reason. The default is grounding; without a context, completeness, and then no
+    `quality_level`. Raise Refused `no-evidence` if nothing could be measured, `bad-data` for an
+    invalid rubric.
     """
     texts = [text for _, text in strings_in(output)]
     text = "\n".join(texts)
     require_size(text, MAX_CHARACTERS)
     require_size(context or "", MAX_CHARACTERS)
-    wanted = rubric or ({"grounding": 1} if context else {"completeness": 1})
-    weights = {name: _weight(name, given) for name, given in wanted.items()}
-    rules = {name: given if isinstance(given, dict) else {} for name, given in wanted.items()}
-    found = {
-        name: _dimension(name, _Given(output, text, context or "", rules[name])) for name in wanted
+    used_rubric = rubric or ({"grounding": 1} if context else {"completeness": 1})
+    weights = {name: _weight(name, setting) for name, setting in used_rubric.items()}
+    rules = {
+        name: setting if isinstance(setting, dict) else {} for name, setting in used_rubric.items()
+    }
+    entries = {
+        name: _measure_dimension(name, _ScoredOutput(output, text, context or "", rules[name]))
+        for name in used_rubric
     }
     scored = {
-        name: share for name in wanted if isinstance(share := found[name].get("score"), float)
+        name: share
+        for name in used_rubric
+        if isinstance(share := entries[name].get("score"), float)
     }
     total = math.fsum(weights[name] for name in scored)
     if not total:
         reasons = "; ".join(
-            f"{name}: {entry.get('reason', 'weight 0')}" for name, entry in found.items()
+            f"{name}: {entry.get('reason', 'weight 0')}" for name, entry in entries.items()
         )
         hint = f"give a `rubric` of: {_KNOWN}" if not rubric else f"measured are: {_KNOWN}"
         raise Refused("no-evidence", f"no dimension could be measured ({reasons:.300})", hint)
     score = round(math.fsum(weights[name] * share for name, share in scored.items()) / total, 4)
-    dimensions = {name: {"weight": weights[name], **entry} for name, entry in found.items()}
-    level = next((name for least, name in _LEVELS if score >= least), "poor")
-    rated = {"quality_level": level} if rubric or context else {}
+    dimensions = {name: {"weight": weights[name], **entry} for name, entry in entries.items()}
+    level = next((name for minimum, name in _LEVELS if score >= minimum), "poor")
+    level_entry = {"quality_level": level} if rubric or context else {}
     return {
         "score": score,
         "dimensions": dimensions,
-        **rated,
-        **_verdicts(found, rules),
+        **level_entry,
+        **_split_by_result(entries, rules),
         "method": "rules:measures",
     }
 
 
-def _verdicts(
-    found: dict[str, dict[str, object]], rules: dict[str, dict[str, object]]
+def _split_by_result(
+    entries: dict[str, dict[str, object]], rules: dict[str, dict[str, object]]
 ) -> dict[str, list[object]]:
-    """Return what is met, what is not and what was not measured: the keys and terms asked for, else the dimension."""
+    """Return what passed, failed and was not measured: the required keys and terms, else the
+    dimension.
+    """
     answer: dict[str, list[object]] = {"passed": [], "failed": [], "unscored": []}
-    for name, entry in found.items():
-        listed = rules[name].get(_ASKED.get(name, ""))
+    for name, entry in entries.items():
+        required = rules[name].get(_ASKED.get(name, ""))
         missing = entry.get("missing", [])
         if entry["status"] == "unscored":
             answer["unscored"].append(name)
-        elif isinstance(listed, list) and isinstance(missing, list):
-            answer["passed"] += [str(one) for one in listed if one not in missing]
-            answer["failed"] += [str(one) for one in missing]
+        elif isinstance(required, list) and isinstance(missing, list):
+            answer["passed"] += [str(each) for each in required if each not in missing]
+            answer["failed"] += [str(each) for each in missing]
         else:
             answer["passed" if entry["score"] == 1 else "failed"].append(name)
     return answer
 
 
-def _weight(name: str, given: object) -> float:
-    weight = given.get("weight", 1) if isinstance(given, dict) else given
+def _weight(name: str, setting: object) -> float:
+    weight = setting.get("weight", 1) if isinstance(setting, dict) else setting
     if not is_number(weight) or not 0 <= weight <= 1e6:
         raise Refused("bad-data", f"rubric {name!r:.40}: the weight must be a number from 0 to 1e6")
     return weight
 
 
-def _dimension(name: str, given: _Given) -> dict[str, object]:
+def _measure_dimension(name: str, scored: _ScoredOutput) -> dict[str, object]:
     measure = _MEASURES.get(name)
-    found = measure(given) if measure else "no rule measures it"
-    if isinstance(found, str):
-        return {"status": "unscored", "reason": found}
-    return {"status": "scored", "score": round(found[0], 4), **found[1]}
+    result = measure(scored) if measure else "no rule measures it"
+    if isinstance(result, str):
+        return {"status": "unscored", "reason": result}
+    return {"status": "scored", "score": round(result[0], 4), **result[1]}
 
 
 _Measured = tuple[float, dict[str, object]] | str
 
 
-def _completeness(given: _Given) -> _Measured:
-    required = given.rules.get("required")
+def _completeness(scored: _ScoredOutput) -> _Measured:
+    required = scored.rules.get("required")
     if required is None:
-        values = _values(given.output)
+        values = _leaf_values(scored.output)
         empty = sum(1 for value in values if _is_empty(value))
-        if not empty and not isinstance(given.output, dict | list):
+        if not empty and not isinstance(scored.output, dict | list):
             return "one value has no others that could be empty"
         return (1 - empty / len(values), {"values": len(values), "empty": empty})
     if not isinstance(required, list) or not required:
         raise Refused("bad-data", "rubric 'completeness': required must be a list of keys")
-    fields = given.output if isinstance(given.output, dict) else {}
+    fields = scored.output if isinstance(scored.output, dict) else {}
     missing = [key for key in required if _is_empty(fields.get(key))]
     return (1 - len(missing) / len(required), {"missing": missing})
 
 
-def _values(output: object) -> list[object]:
-    """Return every value of the output that is not an object or list, and every empty one."""
-    found: list[object] = []
+def _leaf_values(output: object) -> list[object]:
+    """Return every value of the output that is not an object or list, and every empty object or
+    list.
+    """
+    leaves: list[object] = []
     waiting = [output]
     while waiting:
         value = waiting.pop()
         inner = children_of(value)
         waiting += inner
-        found += [] if inner else [value]
-        if len(found) + len(waiting) > _MAX_VALUES:
+        leaves += [] if inner else [value]
+        if len(leaves) + len(waiting) > _MAX_VALUES:
             raise Refused("too-large", f"over {_MAX_VALUES} values")
-    return found
+    return leaves
 
 
 def _is_empty(value: object) -> bool:
     return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
 
 
-def _length(given: _Given) -> _Measured:
-    words = len(given.text.split())
+def _length(scored: _ScoredOutput) -> _Measured:
+    words = len(scored.text.split())
     limits = {
-        name: given.rules[name]
+        name: scored.rules[name]
         for name in ("min_words", "max_words")
-        if given.rules.get(name) is not None
+        if scored.rules.get(name) is not None
     }
     if not limits:
         return "give min_words or max_words"
@@ -159,43 +169,43 @@ def _length(given: _Given) -> _Measured:
     return (max(0.0, share), {"words": words})
 
 
-def _mentions(given: _Given) -> _Measured:
-    terms = given.rules.get("terms")
+def _mentions(scored: _ScoredOutput) -> _Measured:
+    terms = scored.rules.get("terms")
     if not isinstance(terms, list) or not terms:
         return "give the terms"
-    text = given.text.casefold()
+    text = scored.text.casefold()
     missing = [term for term in terms if str(term).casefold() not in text]
     return (1 - len(missing) / len(terms), {"missing": missing})
 
 
-def _readability(given: _Given) -> _Measured:
-    ease = score_readability(given.text).get("reading_ease")
+def _readability(scored: _ScoredOutput) -> _Measured:
+    ease = score_readability(scored.text).get("reading_ease")
     if not isinstance(ease, (int, float)):
         return "only English text is rated"
     return (min(1.0, max(0.0, ease / 100)), {"reading_ease": ease})
 
 
-def _grounding(given: _Given) -> _Measured:
-    if not given.context.strip():
+def _grounding(scored: _ScoredOutput) -> _Measured:
+    if not scored.context.strip():
         return "there is no context"
-    if not given.text.strip():
+    if not scored.text.strip():
         return "the output holds no text"
-    claims = claims_in(given.text)
+    claims = claims_in(scored.text)
     if not claims:
         return "the output states no number and no name"
-    source = ClaimSource(given.context)
+    source = ClaimSource(scored.context)
     unsupported = [claim for claim in claims if not source.holds(claim)]
     return (1 - len(unsupported) / len(claims), {"claims": len(claims), "unsupported": unsupported})
 
 
-def _coverage(given: _Given) -> _Measured:
-    if not given.context.strip():
+def _coverage(scored: _ScoredOutput) -> _Measured:
+    if not scored.context.strip():
         return "there is no context"
-    share = check_summary(given.context, given.text)["coverage"]
+    share = check_summary(scored.context, scored.text)["coverage"]
     return (share if isinstance(share, float) else 0.0, {})
 
 
-_MEASURES: dict[str, Callable[[_Given], _Measured]] = {
+_MEASURES: dict[str, Callable[[_ScoredOutput], _Measured]] = {
     "completeness": _completeness,
     "length": _length,
     "mentions": _mentions,

@@ -1,4 +1,4 @@
-"""Receivers that the host names. What a run gives is a name, never an address."""
+"""Receivers that the host names. A run gives a name, never an address."""
 
 from __future__ import annotations
 
@@ -11,31 +11,35 @@ _MAX_REPLY = 1024 * 1024
 _JSON = (("Content-Type", "application/json"), ("Accept", "application/json"))
 
 
-def address_of(name: str, what: str) -> str:
-    """Return the address of a receiver, from the JSON object of names and addresses that `auth_ref` of the service
-    names.
+def address_of(name: str, kind: str) -> str:
+    """Return the address of a receiver by name. The service's `auth_ref` holds a JSON object of
+    names and addresses.
+
+    Raise Refused for an invalid object and for an unknown name.
     """
     try:
-        known = json.loads(secret())
+        address_by_name = json.loads(secret())
     except ValueError:
-        known = None
-    if not isinstance(known, dict) or not all(isinstance(url, str) for url in known.values()):
+        address_by_name = None
+    if not isinstance(address_by_name, dict) or not all(
+        isinstance(url, str) for url in address_by_name.values()
+    ):
         raise Refused(
             "bad-data",
             "what the host configured is not a JSON object of names and addresses",
             'such as {"ops": "https://chat.example.org/hook"}',
         )
-    if name not in known:
+    if name not in address_by_name:
         raise Refused(
             "unsupported",
-            f"no {what} `{name[:60]}` is configured",
-            f"configured: {', '.join(sorted(known)) or 'none'}",
+            f"no {kind} `{name[:60]}` is configured",
+            f"configured: {', '.join(sorted(address_by_name)) or 'none'}",
         )
-    return str(known[name])
+    return str(address_by_name[name])
 
 
 def post_json(url: str, name: str, value: dict[str, Any]) -> Any:
-    """Return the JSON value of the reply, None for another one."""
+    """Post a value as JSON. Return the JSON value of the reply, or None if the reply is not JSON."""
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
     reply = fetch(
         url, method="POST", headers=_JSON, body=body, most=_MAX_REPLY, name=f"to `{name}`"

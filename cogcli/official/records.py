@@ -19,9 +19,10 @@ _CHANGES = ("rename", "defaults", "computed", "select")
 
 
 def deduplicate(records: list[Record], key_fields: list[str] | None = None) -> dict[str, object]:
-    """Return the records without those equal to an earlier one in the key fields, or as a whole without such fields.
+    """Return the records without those that equal an earlier one in the key fields, by default in
+    all fields.
 
-    A field that a record lacks counts as null. Raise Refused for a field that no record has.
+    A missing field counts as null. Raise Refused for a field that no record has.
     """
     require_columns(records_of(records, "records"), key_fields or (), "field")
     kept: dict[Hashable, Record] = {}
@@ -34,36 +35,40 @@ def deduplicate(records: list[Record], key_fields: list[str] | None = None) -> d
 def join_records(
     records_a: list[Record], records_b: list[Record], key_field: str, join_type: str = "inner"
 ) -> dict[str, object]:
-    """Return the pairs of records of equal, non-null key as one record each; left, right and outer keep those
-    without partner.
+    """Return the pairs of records with equal, non-null key as one record each.
 
-    A field of B that A has, too, gets `_b` behind its name; what the other side would give is null in a record
-    without partner. `matched_count` counts the pairs, `unmatched_count` the records of both sides without partner.
-    At most 100,000 records come back; `truncated` tells that there are more. Raise Refused for a key that one side
-    does not have.
+    Left, right and outer keep records without partner, with null for the fields of the other side.
+    A field of B that A also has gets `_b` after its name. `matched_count` counts the pairs,
+    `unmatched_count` the records of both sides without partner. At most 100,000 records are
+    returned; `truncated` is true if there are more. Raise Refused for a key that one side does not
+    have.
     """
     if join_type not in _JOINS:
         raise Refused("unsupported", f"no join {join_type!r:.40}", f"there are {', '.join(_JOINS)}")
     for side, records in (("records_a", records_a), ("records_b", records_b)):
         require_columns(records_of(records, side), [key_field], f"field of {side}")
-    groups_a, groups_b = _by_key(records_a, key_field), _by_key(records_b, key_field)
+    groups_a, groups_b = _group_by_key(records_a, key_field), _group_by_key(records_b, key_field)
     matched = sum(len(found) * len(groups_b.get(key, ())) for key, found in groups_a.items())
-    alone_a = len(records_a) - sum(len(found) for key, found in groups_a.items() if key in groups_b)
-    alone_b = len(records_b) - sum(len(found) for key, found in groups_b.items() if key in groups_a)
+    unmatched_a = len(records_a) - sum(
+        len(found) for key, found in groups_a.items() if key in groups_b
+    )
+    unmatched_b = len(records_b) - sum(
+        len(found) for key, found in groups_b.items() if key in groups_a
+    )
     keeps_a, keeps_b = join_type in ("left", "outer"), join_type in ("right", "outer")
-    total = matched + alone_a * keeps_a + alone_b * keeps_b
-    rows = _joined(records_a, records_b, key_field, keeps_a, keeps_b)
+    total = matched + unmatched_a * keeps_a + unmatched_b * keeps_b
+    rows = _join(records_a, records_b, key_field, keeps_a, keeps_b)
     joined = list(islice(rows, _MAX_JOINED))
     return {
         "records": joined,
         "matched_count": matched,
-        "unmatched_count": alone_a + alone_b,
+        "unmatched_count": unmatched_a + unmatched_b,
         "truncated": len(joined) < total,
     }
 
 
-def _by_key(records: list[Record], field: str) -> dict[Hashable, list[Record]]:
-    """Return the records by their key; those without key, or with null, are in none."""
+def _group_by_key(records: list[Record], field: str) -> dict[Hashable, list[Record]]:
+    """Return the records by key value. Records whose key is missing or null are left out."""
     groups: dict[Hashable, list[Record]] = {}
     for record in records:
         if record.get(field) is not None:
@@ -71,25 +76,30 @@ def _by_key(records: list[Record], field: str) -> dict[Hashable, list[Record]]:
     return groups
 
 
-def _joined(
+def _join(
     records_a: list[Record], records_b: list[Record], key_field: str, keeps_a: bool, keeps_b: bool
 ) -> Iterator[Record]:
-    names = _names_of_b(columns_of(records_a), columns_of(records_b), key_field)
-    groups_a, groups_b = _by_key(records_a, key_field), _by_key(records_b, key_field)
-    nothing_of_a = dict.fromkeys(columns_of(records_a))
-    nothing_of_b = dict.fromkeys(name for name in names.values() if name != key_field)
+    """Yield the joined records."""
+    names = _result_names_of_b(columns_of(records_a), columns_of(records_b), key_field)
+    groups_a, groups_b = _group_by_key(records_a, key_field), _group_by_key(records_b, key_field)
+    nulls_of_a = dict.fromkeys(columns_of(records_a))
+    nulls_of_b = dict.fromkeys(name for name in names.values() if name != key_field)
     for record in records_a:
         partners = groups_b.get(identity(record.get(key_field)), ())
-        yield from (record | _renamed(partner, names) for partner in partners)
+        yield from (record | _rename(partner, names) for partner in partners)
         if keeps_a and not partners:
-            yield record | nothing_of_b
+            yield record | nulls_of_b
     for record in records_b if keeps_b else ():
         if identity(record.get(key_field)) not in groups_a:
-            yield nothing_of_a | _renamed(record, names)
+            yield nulls_of_a | _rename(record, names)
 
 
-def _names_of_b(columns_a: list[str], columns_b: list[str], key_field: str) -> dict[str, str]:
-    """Return the name in the result of each field of B: never one of A, never that of another field."""
+def _result_names_of_b(
+    columns_a: list[str], columns_b: list[str], key_field: str
+) -> dict[str, str]:
+    """Return the name in the result of each field of B, different from the fields of A and from
+    each other.
+    """
     taken, names = {*columns_a, *columns_b}, {}
     for name in columns_b:
         new = name
@@ -100,15 +110,16 @@ def _names_of_b(columns_a: list[str], columns_b: list[str], key_field: str) -> d
     return names
 
 
-def _renamed(record: Record, names: dict[str, str]) -> Record:
+def _rename(record: Record, names: dict[str, str]) -> Record:
     return {names.get(name, name): value for name, value in record.items()}
 
 
 def merge_records(records: list[Record], strategy: str = "last") -> dict[str, object]:
-    """Return one record of several: the first or the last value of each field that is not null counts, `deep` also
-    joins nested objects field by field, and `strict` refuses records that disagree.
+    """Return one record merged from several.
 
-    `conflicts` lists, as JSON pointers, where different values met.
+    The first or last non-null value of each field counts. `deep` also merges nested objects field
+    by field; `strict` refuses records that disagree. `conflicts` lists, as JSON pointers, the
+    places with different values.
     """
     if strategy not in _STRATEGIES:
         raise Refused(
@@ -118,8 +129,8 @@ def merge_records(records: list[Record], strategy: str = "last") -> dict[str, ob
     conflicts: list[str] = []
     merged: Record = {}
     for record in reversed(records) if strategy == "first" else records:
-        given = {name: value for name, value in record.items() if value is not None}
-        merged = overlaid(merged, given, conflicts, deep=strategy == "deep")
+        present = {name: value for name, value in record.items() if value is not None}
+        merged = overlaid(merged, present, conflicts, deep=strategy == "deep")
     conflicts = list(dict.fromkeys(conflicts))
     if strategy == "strict" and conflicts:
         text = f"the records disagree at {', '.join(conflicts)!s:.200}"
@@ -131,26 +142,29 @@ def merge_records(records: list[Record], strategy: str = "last") -> dict[str, ob
 def transform_records(records: list[Record], mapping: Record) -> dict[str, object]:
     """Return the records with fields renamed, filled, computed and selected, in this order.
 
-    `rename` leads from old to new names, `defaults` fills what is absent or null, `computed` gives expressions over the
-    fields (`record.price`, or `price` alone), `select` lists what is kept. A mapping without these keys leads from each
-    new name to an old one, and keeps no other field. Raise Refused for a field that no record has, for two fields of
-    one name, and for an expression that has no value, with the number of its record.
+    `rename` maps old to new names, `defaults` fills absent and null fields, `computed` gives
+    expressions over the fields (`record.price`, or `price` alone), `select` lists the fields to
+    keep. A mapping without these keys maps each new name to an old one, and keeps no other field.
+    Raise Refused for a field that no record has, for two fields of one name, and for an expression
+    without a value, with the number of its record.
     """
-    changes = _changes(mapping)
+    changes = _parse_mapping(mapping)
     rename, defaults, computed, select = (changes[name] for name in _CHANGES)
     require_columns(records_of(records, "records"), rename, "field")
     names = [rename.get(name, name) for name in columns_of(records)]
     if len(set(names)) < len(names):
         raise Refused("bad-data", "two fields would have one name", "rename the other one, too")
-    changed = [_renamed(record, rename) for record in records]
+    changed = [_rename(record, rename) for record in records]
     filled = sum(record.get(name) is None for record in changed for name in defaults)
     changed = [
         record | {name: value for name, value in defaults.items() if record.get(name) is None}
         for record in changed
     ]
     if computed and changed:  # without records nobody knows what names there are
-        values = _computed(changed, computed)
-        changed = [record | given for record, given in zip(changed, values, strict=True)]
+        values = _compute(changed, computed)
+        changed = [
+            record | record_values for record, record_values in zip(changed, values, strict=True)
+        ]
     if select is not None:
         require_columns(changed, select, "field")
         changed = [{name: record[name] for name in select if name in record} for record in changed]
@@ -164,7 +178,7 @@ def transform_records(records: list[Record], mapping: Record) -> dict[str, objec
     return {"records": changed, "transform_summary": summary}
 
 
-def _computed(records: list[Record], computed: dict[str, str]) -> Iterator[Record]:
+def _compute(records: list[Record], computed: dict[str, str]) -> Iterator[Record]:
     """Yield the values of the expressions over each record."""
     columns = columns_of(records)
     compiled = {
@@ -181,7 +195,8 @@ def _computed(records: list[Record], computed: dict[str, str]) -> Iterator[Recor
             ) from None
 
 
-def _changes(mapping: Record) -> dict[str, Any]:
+def _parse_mapping(mapping: Record) -> dict[str, Any]:
+    """Return the four parts of a mapping. Raise Refused for an invalid one."""
     if not isinstance(mapping, dict) or not mapping:
         raise Refused("bad-data", f"`mapping` says nothing to do; it has {', '.join(_CHANGES)}")
     if not set(mapping).intersection(_CHANGES):
@@ -193,9 +208,9 @@ def _changes(mapping: Record) -> dict[str, Any]:
                 "bad-data", f"`mapping` has {name!r:.40}", f"it has {', '.join(_CHANGES)}"
             )
         texts = value.values() if isinstance(value, dict) and name in ("rename", "computed") else ()
-        listed = value if isinstance(value, list) else ()
+        names = value if isinstance(value, list) else ()
         if not isinstance(value, kinds.get(name, dict)) or not all(
-            isinstance(text, str) for text in (*texts, *listed)
+            isinstance(text, str) for text in (*texts, *names)
         ):
             shape = "a list" if name == "select" else "an object"
             raise Refused("bad-data", f"`mapping.{name}` is not {shape} of names")

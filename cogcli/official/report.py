@@ -1,4 +1,6 @@
-"""Reports: Markdown composed of typed parts, every value escaped so that data cannot pose as markup."""
+"""Markdown reports composed of typed parts. Every value is escaped, so that data cannot become
+markup.
+"""
 
 from __future__ import annotations
 
@@ -21,33 +23,36 @@ _BLOCK = re.compile(r"\d{1,9}(?=[.)]\s)|(?=[#>]|[-+]\s|-{3}|~{3})")
 def compose_sections(
     title: str, sections: list[dict[str, object]], note: str | None = None
 ) -> dict[str, object]:
-    """Return a Markdown report of a title, an optional note and sections, each a `heading` and any of four parts.
+    """Return a Markdown report of a title, an optional note and sections, each with a `heading` and
+    up to four parts.
 
-    `text` is a paragraph, `facts` an object shown as two columns, `items` a list shown as bullets, `rows` a list
-    of objects shown as a table. Absent, null and empty parts are left out; a section without any says so. Lists
-    stop after 50 entries and tell how many follow.
+    `text` is a paragraph, `facts` an object shown as two columns, `items` a list shown as bullets,
+    `rows` a list of objects shown as a table. Empty parts are left out, and an empty section prints
+    `Nothing to report.` Lists stop after 50 entries and print how many follow.
     """
     unknown = {key for section in sections for key in section} - {"heading", *_PARTS}
     if unknown:
         raise Refused(
             "bad-data", f"unknown part {min(unknown)!r:.40}; known are heading, {', '.join(_PARTS)}"
         )
-    headings = [_line(section.get("heading")) for section in sections]
-    blocks = [f"# {_escaped(title)}"]
+    headings = [_as_line(section.get("heading")) for section in sections]
+    blocks = [f"# {_escape(title)}"]
     if note:
-        blocks.append(f"> {_escaped(note)}")
+        blocks.append(f"> {_escape(note)}")
     for heading, section in zip(headings, sections, strict=True):
-        blocks += [f"## {_escaped(heading)}", *(_body(section) or ["Nothing to report."])]
+        blocks += [f"## {_escape(heading)}", *(_section_blocks(section) or ["Nothing to report."])]
     return {"text": "\n\n".join(blocks) + "\n", "headings": headings, "media_type": "text/markdown"}
 
 
-def _body(section: dict[str, object]) -> list[str]:
+def _section_blocks(section: dict[str, object]) -> list[str]:
     return [
-        _part(name, section[name]) for name in _PARTS if section.get(name) not in (None, "", [], {})
+        _render_part(name, section[name])
+        for name in _PARTS
+        if section.get(name) not in (None, "", [], {})
     ]
 
 
-def _part(name: str, value: object) -> str:
+def _render_part(name: str, value: object) -> str:
     expected, render = _PARTS[name]
     if not isinstance(value, expected):
         raise Refused(
@@ -56,62 +61,66 @@ def _part(name: str, value: object) -> str:
     return render(value)
 
 
-def _facts(facts: dict[str, object]) -> str:
-    return _table(
-        ["Fact", "Value"], [[_line(name.replace("_", " ")), _line(facts[name])] for name in facts]
+def _render_facts(facts: dict[str, object]) -> str:
+    return _render_table(
+        ["Fact", "Value"],
+        [[_as_line(name.replace("_", " ")), _as_line(facts[name])] for name in facts],
     )
 
 
-def _items(items: list[object]) -> str:
+def _render_items(items: list[object]) -> str:
     return "\n".join(
-        [f"- {_escaped(_line(item))}" for item in items[:_MAX_ENTRIES]] + _more(len(items), "- ")
+        [f"- {_escape(_as_line(item))}" for item in items[:_MAX_ENTRIES]]
+        + _omitted_note(len(items), "- ")
     )
 
 
-def _rows(rows: list[object]) -> str:
+def _render_rows(rows: list[object]) -> str:
     objects = [row if isinstance(row, dict) else {"value": row} for row in rows[:_MAX_ENTRIES]]
     columns = list(dict.fromkeys(str(name) for row in objects for name in row))
-    table = _table(columns, [[_line(row.get(name)) for name in columns] for row in objects])
-    return "\n\n".join([table, *_more(len(rows), "")])
+    table = _render_table(
+        columns, [[_as_line(row.get(name)) for name in columns] for row in objects]
+    )
+    return "\n\n".join([table, *_omitted_note(len(rows), "")])
 
 
-def _more(count: int, mark: str) -> list[str]:
+def _omitted_note(count: int, mark: str) -> list[str]:
     return [f"{mark}… and {count - _MAX_ENTRIES} more"] if count > _MAX_ENTRIES else []
 
 
-def _table(columns: list[str], rows: list[list[str]]) -> str:
+def _render_table(columns: list[str], rows: list[list[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     rule = lines[1]
     return "\n".join(
-        f"| {' | '.join(cells if cells is rule else map(_in_cell, cells))} |" for cells in lines
+        f"| {' | '.join(cells if cells is rule else map(_escape_cell, cells))} |" for cells in lines
     )
 
 
-def _in_cell(text: str) -> str:
-    return _escaped(text).replace("|", "\\|")
+def _escape_cell(text: str) -> str:
+    return _escape(text).replace("|", "\\|")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     inline = _INLINE.sub(r"\\\g<0>", " ".join(text.split()))
     block = _BLOCK.match(inline)
     return f"{inline[: block.end()]}\\{inline[block.end() :]}" if block else inline
 
 
-def _line(value: object) -> str:
-    """Return a value in one line of at most 300 characters."""
+def _as_line(value: object) -> str:
+    """Return a value as one line of at most 300 characters."""
     if value is None:
         return "–"
     if isinstance(value, dict):
-        value = "; ".join(f"{name}: {_line(inner)}" for name, inner in value.items())
+        value = "; ".join(f"{name}: {_as_line(inner)}" for name, inner in value.items())
     elif isinstance(value, list):
-        value = ", ".join(map(_line, value[:_MAX_ENTRIES]))
+        value = ", ".join(map(_as_line, value[:_MAX_ENTRIES]))
     text = " ".join((value if isinstance(value, str) else json.dumps(value)).split())
     return text if len(text) <= _MAX_CELL else f"{text[:_MAX_CELL]}…"
 
 
 _PARTS: dict[str, tuple[type, Callable[..., str]]] = {
-    "text": (str, _escaped),
-    "facts": (dict, _facts),
-    "items": (list, _items),
-    "rows": (list, _rows),
+    "text": (str, _escape),
+    "facts": (dict, _render_facts),
+    "items": (list, _render_items),
+    "rows": (list, _render_rows),
 }

@@ -1,4 +1,4 @@
-"""Sources of a research: their text, wherever it lies."""
+"""Retrieves the texts of the sources of a research."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _KINDS = ("raw_text", "fs_path", "pdf_path", "url", "memory_key")
 
 
 def retrieve_sources(items: list[Any], max_chunk_size: float | None = None) -> dict[str, object]:
-    """Return the items that can be had, with `text` and `source_type`; in `failed` the others, with the `error` and
-    no text.
+    """Return the items whose text could be retrieved, with `text` and `source_type`; the others are
+    in `failed`, with `error`.
 
-    An item names its source by one of raw_text, fs_path, pdf_path, url and memory_key, or by a `source_ref` of `type`
-    and `value`, or has its `text`; a text stands for an address or for itself. Files are read as documents are, pages
-    fetched as pages are, values found in the project's memory: what these refuse is refused here. With
-    `max_chunk_size` an item for each piece of a text, `ID#1` and so on. Raise Refused where not one can be had.
+    An item names its source by one of raw_text, fs_path, pdf_path, url and memory_key, or by a
+    `source_ref` of `type` and `value`, or has its `text`. A plain text is an address or the text
+    itself. The rules for documents, pages and memory apply. With `max_chunk_size`, each piece of a
+    text becomes an item, with ids such as `ID#1`. Raise Refused if no source can be retrieved.
     """
     if len(items) > _MAX_ITEMS:
         raise Refused("too-large", f"{len(items)} items; at most {_MAX_ITEMS} are retrieved")
-    done = [_retrieved(item, number) for number, item in enumerate(items, 1)]
-    retrieved = [item for item in done if "text" in item]
-    failed = [item for item in done if "text" not in item]
+    results = [_retrieve(item, number) for number, item in enumerate(items, 1)]
+    retrieved = [item for item in results if "text" in item]
+    failed = [item for item in results if "text" not in item]
     if failed and not retrieved:
         raise Refused("no-evidence", f"no source can be had: {str(failed[0]['error'])[:300]}")
     total = sum(len(str(item["text"])) for item in retrieved)
@@ -36,11 +36,11 @@ def retrieve_sources(items: list[Any], max_chunk_size: float | None = None) -> d
             f"the sources have {total:,} characters; at most {_MAX_TOGETHER:,} are taken",
         )
     if max_chunk_size is not None:
-        retrieved = [piece for item in retrieved for piece in _pieces(item, max_chunk_size)]
+        retrieved = [piece for item in retrieved for piece in _split_item(item, max_chunk_size)]
     return {"items": retrieved, "failed": failed}
 
 
-def _pieces(item: dict[str, object], size: float) -> list[dict[str, object]]:
+def _split_item(item: dict[str, object], size: float) -> list[dict[str, object]]:
     from cogcli.official.chunks import cut_text
 
     pieces = cut_text(str(item["text"]), size)["chunks"]
@@ -48,23 +48,24 @@ def _pieces(item: dict[str, object], size: float) -> list[dict[str, object]]:
     return [{**item, "id": f"{item['id']}#{n}", "text": piece} for n, piece in enumerate(pieces, 1)]
 
 
-def _retrieved(item: Any, number: int) -> dict[str, object]:
-    given = _item_members(item)
-    about = {
-        name: given[name] for name in ("id", "title", "url") if isinstance(given.get(name), str)
+def _retrieve(item: Any, number: int) -> dict[str, object]:
+    """Return an item with its text, or with the error why it has none."""
+    members = _item_members(item)
+    identity = {
+        name: members[name] for name in ("id", "title", "url") if isinstance(members.get(name), str)
     }
-    about.setdefault("id", f"source-{number}")
-    kind, value = _parse_source(given)
+    identity.setdefault("id", f"source-{number}")
+    kind, value = _parse_source(members)
     try:
-        text = _text_of(kind, value)
+        text = _read_source(kind, value)
     except Refused as error:
-        return {**about, "source_type": kind, "error": error.message}
+        return {**identity, "source_type": kind, "error": error.message}
     except CallFailed as error:
-        return {**about, "source_type": kind, "error": f"{error.code}: {error.message}"}
+        return {**identity, "source_type": kind, "error": f"{error.code}: {error.message}"}
     if not text.strip():
-        return {**about, "source_type": kind, "error": "it has no text"}
+        return {**identity, "source_type": kind, "error": "it has no text"}
     return {
-        **about,
+        **identity,
         "source_type": kind,
         "text": text[:_MAX_TEXT],
         "truncated": len(text) > _MAX_TEXT,
@@ -91,7 +92,8 @@ def _parse_source(item: dict[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-def _text_of(kind: str, value: str) -> str:
+def _read_source(kind: str, value: str) -> str:
+    """Return the text of a source. Raise Refused or CallFailed."""
     from cogcli.official.document import read_text
     from cogcli.official.fetch import fetch_page
     from cogcli.official.memory import retrieve_entry
@@ -110,11 +112,11 @@ def _text_of(kind: str, value: str) -> str:
             str(extract_content(content)["text"]) if content.lstrip().startswith("<") else content
         )
     if kind == "memory_key":
-        found = retrieve_entry(value)
-        if not found["found"]:
+        entry = retrieve_entry(value)
+        if not entry["found"]:
             raise Refused("no-evidence", f"nothing is stored under `{value[:80]}`")
-        stored = found["value"]
-        text = stored.get("text") if isinstance(stored, dict) else stored
+        value_in_memory = entry["value"]
+        text = value_in_memory.get("text") if isinstance(value_in_memory, dict) else value_in_memory
         if not isinstance(text, str):
             raise Refused("unsupported", f"what is stored under `{value[:80]}` is not text")
         return text

@@ -1,4 +1,4 @@
-"""Judging data by a JSON Schema. Schema and data both come from the caller, so neither is trusted."""
+"""Validates data by a JSON Schema. Both come from the caller, so neither is trusted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from cogcli.official.patterns import found, require_bounded
+from cogcli.official.patterns import matches, require_bounded
 from cogcli.official.values import pointer_part
 from cogcli.sdk import Refused
 
@@ -24,10 +24,12 @@ _MAX_MESSAGE = 200
 def validate(
     data: object, schema: dict[str, Any], max_errors: int = 100, check_formats: bool = True
 ) -> dict[str, object]:
-    """Return whether data fits a JSON Schema (2020-12 unless `$schema` names another draft), and where it does not.
+    """Return whether data fits a JSON Schema (2020-12 unless `$schema` names another draft), with
+    its errors.
 
-    Errors are `{path, message, rule}`, path being a JSON pointer; at most `max_errors` are listed. References
-    stay inside the schema: nothing is fetched. A schema that is none is Refused.
+    Errors are `{path, message, rule}`; `path` is a JSON pointer, and at most `max_errors` are
+    listed. References stay inside the schema: nothing is fetched. Raise Refused for an invalid
+    schema.
     """
     from jsonschema.exceptions import SchemaError
     from referencing.exceptions import Unresolvable
@@ -40,10 +42,10 @@ def validate(
         breaches = list(islice(validator.iter_errors(data), max_errors + 1))
     except SchemaError as error:
         raise Refused(
-            "bad-data", f"schema: at {_pointer(error.absolute_path)!r}: {_short(error.message)}"
+            "bad-data", f"schema: at {_pointer(error.absolute_path)!r}: {_shorten(error.message)}"
         ) from None
     except Unresolvable as error:
-        raise Refused("bad-data", f"schema: unresolved reference, {_short(str(error))}") from None
+        raise Refused("bad-data", f"schema: unresolved reference, {_shorten(str(error))}") from None
     except Refused as refused:
         raise Refused(refused.reason, f"schema: {refused}") from None
     except ValueError as error:
@@ -52,7 +54,7 @@ def validate(
         raise Refused(
             "bad-data", "schema: refers to itself without end, or the data is nested too deeply"
         ) from None
-    errors = [_described(error) for error in breaches[:max_errors]]
+    errors = [_error_entry(error) for error in breaches[:max_errors]]
     return {"valid": not breaches, "errors": errors, "truncated": len(breaches) > max_errors}
 
 
@@ -61,20 +63,20 @@ def _validator(schema: dict[str, Any], check_formats: bool) -> Validator:
     from jsonschema.validators import extend, validator_for
     from referencing import Registry
 
-    known = validator_for(schema, default=None)
-    if known is None and "$schema" in schema:
-        raise Refused("bad-data", f"schema: unknown draft {_short(str(schema['$schema']))}")
+    validator_class = validator_for(schema, default=None)
+    if validator_class is None and "$schema" in schema:
+        raise Refused("bad-data", f"schema: unknown draft {_shorten(str(schema['$schema']))}")
     # An explicit registry: the default one would fetch remote references.
     checker = FormatChecker(_FORMATS) if check_formats else None
-    judge: Any = extend(known or Draft202012Validator, {"pattern": _pattern})
-    validator: Validator = judge(schema, registry=Registry(), format_checker=checker)
+    extended: Any = extend(validator_class or Draft202012Validator, {"pattern": _check_pattern})
+    validator: Validator = extended(schema, registry=Registry(), format_checker=checker)
     return validator
 
 
-def _described(error: ValidationError) -> dict[str, object]:
+def _error_entry(error: ValidationError) -> dict[str, object]:
     return {
         "path": _pointer(error.absolute_path),
-        "message": _short(error.message),
+        "message": _shorten(error.message),
         "rule": str(error.validator),
     }
 
@@ -83,27 +85,31 @@ def _pointer(path: Iterable[str | int]) -> str:
     return "".join(f"/{pointer_part(key)}" for key in path)
 
 
-def _short(message: str) -> str:
+def _shorten(message: str) -> str:
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"
 
 
 def _patterns(schema: object) -> Iterator[tuple[str, bool]]:
-    """Yield every text that the schema may use as a regular expression, and whether for names of keys."""
+    """Yield every text that the schema may use as a regular expression, and whether it is for keys."""
     pending = [schema]
     while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            pattern, keyed = part.get("pattern"), part.get("patternProperties")
-            named = [(text, True) for text in keyed] if isinstance(keyed, dict) else []
-            candidates = [(pattern, False), *named]
+        node = pending.pop()
+        if isinstance(node, dict):
+            pattern, by_key_pattern = node.get("pattern"), node.get("patternProperties")
+            key_patterns = (
+                [(text, True) for text in by_key_pattern]
+                if isinstance(by_key_pattern, dict)
+                else []
+            )
+            candidates = [(pattern, False), *key_patterns]
             yield from (
                 (text, keys)
                 for text, keys in candidates
                 if isinstance(text, str) and _compiles(text)
             )
-            pending.extend(part.values())
-        elif isinstance(part, list):
-            pending.extend(part)
+            pending.extend(node.values())
+        elif isinstance(node, list):
+            pending.extend(node)
 
 
 def _compiles(pattern: str) -> bool:
@@ -114,8 +120,8 @@ def _compiles(pattern: str) -> bool:
     return True
 
 
-def _pattern(validator: Any, pattern: str, value: object, schema: object) -> Iterator[Any]:
+def _check_pattern(validator: Any, pattern: str, value: object, schema: object) -> Iterator[Any]:
     from jsonschema import ValidationError
 
-    if validator.is_type(value, "string") and not found(pattern, str(value)):
+    if validator.is_type(value, "string") and not matches(pattern, str(value)):
         yield ValidationError(f"{value!r} does not match {pattern!r}")

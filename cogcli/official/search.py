@@ -12,21 +12,23 @@ _MAX_LIMIT = 100
 
 
 def search(query: str, base: str, limit: float = 10) -> dict[str, object]:
-    """Return what the server found, best first: `title`, `url`, `snippet` of at most `limit` results, each address
-    once.
+    """Return the results of the search server, best first: `title`, `url` and `snippet`, each
+    address once.
+
+    At most `limit` are returned. Raise Refused for an invalid query, limit or reply.
     """
-    words = " ".join(query.split())
-    if not words or len(words) > _MAX_QUERY:
+    query_text = " ".join(query.split())
+    if not query_text or len(query_text) > _MAX_QUERY:
         raise Refused("bad-data", f"a query has 1 to {_MAX_QUERY} characters")
     if not 1 <= limit <= _MAX_LIMIT or limit != int(limit):
         raise Refused("bad-data", f"limit is a whole number from 1 to {_MAX_LIMIT}")
     if urlsplit(base).query or urlsplit(base).fragment:
         raise Refused("bad-data", "the address of the search server has a query or fragment")
-    url = f"{base.rstrip('/')}/search?{urlencode({'q': words, 'format': 'json'})}"
+    url = f"{base.rstrip('/')}/search?{urlencode({'q': query_text, 'format': 'json'})}"
     reply = fetch(url, headers=(("Accept", "application/json"),), name="the search server")
     try:
-        found = json.loads(reply.body)["results"]
-        rows = [_result(row) for row in found if isinstance(row.get("url"), str)]
+        results_in_reply = json.loads(reply.body)["results"]
+        rows = [_result_entry(row) for row in results_in_reply if isinstance(row.get("url"), str)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         hint = "its settings.yml has to list json below search.formats"
         raise Refused(
@@ -36,7 +38,7 @@ def search(query: str, base: str, limit: float = 10) -> dict[str, object]:
     return {"results": results[: int(limit)]}
 
 
-def _result(row: dict[str, object]) -> dict[str, str]:
+def _result_entry(row: dict[str, object]) -> dict[str, str]:
     title, snippet = (str(row.get(name) or "") for name in ("title", "content"))
     return {
         "title": " ".join(title.split()),

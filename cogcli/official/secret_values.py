@@ -13,7 +13,7 @@ from base64 import urlsafe_b64decode
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.official.findings import TextSpan, apart, placed
+from cogcli.official.findings import TextSpan, finding_entries, without_overlaps
 from cogcli.official.sentences import require_size
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ _B64 = r"[A-Za-z0-9_-]"
 
 
 class _Form(NamedTuple):
-    """A form that only credentials of one vendor have; `hint` stands in each, so that most texts are passed quickly."""
+    """The form of one vendor's credentials. Each contains `hint`, so that most texts are skipped
+    quickly.
+    """
 
     kind: str
     hint: str
@@ -97,8 +99,8 @@ _REFERENCE = re.compile(
 )
 
 
-def _stands_for_one(value: str) -> bool:
-    """Return whether a value is a sample or a place to be filled in."""
+def _is_placeholder(value: str) -> bool:
+    """Return whether a value is a sample, or a placeholder to be replaced."""
     return len(set(value)) < 6 or _PLACEHOLDER.search(value) is not None
 
 
@@ -106,7 +108,7 @@ def _vendor_keys(text: str) -> Iterator[TextSpan]:
     for form in _FORMS:
         if form.hint in text:
             for match in re.finditer(_ENDS.format(form.pattern), text):
-                if not _stands_for_one(match[0]):
+                if not _is_placeholder(match[0]):
                     yield TextSpan(*match.span(), form.kind)
 
 
@@ -121,12 +123,12 @@ def _private_keys(text: str) -> Iterator[TextSpan]:
         return
     for match in _PEM.finditer(text):
         body = match[0].partition("KEY")[2].strip("-")
-        alone = (
+        is_header_only = (
             not body.strip("- BLOCK\r\n")
             and text[match.end() :].strip() == ""
             and _begins_line(text, match.start())
         )
-        if (len(body) > 40 and len(set(body)) > 15) or alone:
+        if (len(body) > 40 and len(set(body)) > 15) or is_header_only:
             yield TextSpan(*match.span(), "private-key")
 
 
@@ -161,9 +163,9 @@ _WEAK = frozenset(
 def _url_passwords(text: str) -> Iterator[TextSpan]:
     for match in _URL.finditer(text):
         user, password = match[1], match[2]
-        weak = password.lower() in _WEAK or password.lower() == user.lower()
+        is_usual_word = password.lower() in _WEAK or password.lower() == user.lower()
         if not (
-            weak
+            is_usual_word
             or _REFERENCE.match(password)
             or (_PLACEHOLDER.search(password) or len(set(password)) < 3)
         ):
@@ -209,7 +211,7 @@ _LEAST_BITS = 3.0
 
 
 def entropy(value: str) -> float:
-    """Bits per character, by how often each occurs."""
+    """Return the entropy of a text in bits per character."""
     counts = Counter(value)
     return -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
 
@@ -220,60 +222,64 @@ def _settings(text: str) -> Iterator[TextSpan]:
     for match in _SETTING.finditer(text):
         if _NO_NAME.search(match[1]):
             continue
-        quoted = match[3] is not None
-        start, value = match.start(3 if quoted else 4), match[3 if quoted else 4]
-        if not quoted:
+        is_quoted = match[3] is not None
+        start, value = match.start(3 if is_quoted else 4), match[3 if is_quoted else 4]
+        if not is_quoted:
             if _ATTRIBUTE.match(value):
                 continue
             value = re.sub(r"&\w+=.*", "", value).rstrip(".,;:!?)]}>\\")
-        yield from _named(match[1], value, quoted, start)
+        yield from _setting_value(match[1], value, is_quoted, start)
 
 
 def _elements(text: str) -> Iterator[TextSpan]:
     for match in _ELEMENT.finditer(text):
         if not _NO_NAME.search(match[1]):
-            yield from _named(match[1], match[2], True, match.start(2))
+            yield from _setting_value(match[1], match[2], True, match.start(2))
 
 
-def _named(name: str, value: str, quoted: bool, start: int) -> Iterator[TextSpan]:
-    """Yield the value of a setting that has the name of a secret, where it is one."""
+def _setting_value(name: str, value: str, is_quoted: bool, start: int) -> Iterator[TextSpan]:
+    """Yield the span of a setting's value if it is a secret. The setting has a name of secrets."""
     is_password = _PASS.search(name) is not None
-    if _is_value(value, quoted) and (_is_password(value) if is_password else _is_random(value, 16)):
+    if _may_be_secret(value, is_quoted) and (
+        _is_password(value) if is_password else _is_random(value, 16)
+    ):
         yield TextSpan(start, start + len(value), "password" if is_password else "secret")
 
 
 def _flags(text: str) -> Iterator[TextSpan]:
     for match in _FLAG.finditer(text):
-        if _is_value(match[2], False) and (_is_password(match[2]) or _is_random(match[2], 16)):
+        if _may_be_secret(match[2], False) and (_is_password(match[2]) or _is_random(match[2], 16)):
             yield TextSpan(*match.span(2), "secret" if _is_random(match[2], 16) else "password")
 
 
 def _headers(text: str) -> Iterator[TextSpan]:
     for match in _HEADER.finditer(text):
         group = 1 if match[1] else 2
-        if _is_value(match[group], True) and _is_random(match[group], 16):
+        if _may_be_secret(match[group], True) and _is_random(match[group], 16):
             yield TextSpan(*match.span(group), "authorization")
 
 
-def _is_value(value: str, quoted: bool) -> bool:
-    """Return whether it is a value itself, not a place for one, a reference, a path or an identifier."""
-    if _stands_for_one(value) or _PATH.match(value) or (not quoted and _REFERENCE.search(value)):
+def _may_be_secret(value: str, is_quoted: bool) -> bool:
+    """Return whether a text is a value, and not a placeholder, a reference, a path or a usual word."""
+    if _is_placeholder(value) or _PATH.match(value) or (not is_quoted and _REFERENCE.search(value)):
         return False
     return not (_REFERENCE.match(value) or value.lower() in _WEAK)
 
 
 def _is_password(value: str) -> bool:
-    """Return whether somebody would choose it as a password: no plain word, no sentence, two kinds of characters."""
+    """Return whether a value looks like a password: no plain word or sentence, and two kinds of
+    characters.
+    """
     if " " in value.strip() or len(value) < 6 or _PLAIN.fullmatch(value):
         return False
     kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
     return kinds >= 2 and entropy(value) >= 2.2
 
 
-def _is_random(value: str, least: int) -> bool:
-    """Return whether nobody would write it by hand: long, of letters and digits, and hardly any character often."""
+def _is_random(value: str, min_length: int) -> bool:
+    """Return whether a value looks generated: long, with letters and digits, and of high entropy."""
     if (
-        len(value) < least
+        len(value) < min_length
         or " " in value
         or not re.search(r"\d", value)
         or not re.search(r"[A-Za-z]", value)
@@ -297,19 +303,20 @@ _FINDERS: tuple[Callable[[str], Iterator[TextSpan]], ...] = (
 
 
 def find_secrets(text: str) -> list[TextSpan]:
-    """Return all credentials, in the order of the text and without overlaps; the more special kind wins."""
+    """Return all credentials in text order, without overlaps. The more specific kind wins."""
     require_size(text, MAX_TEXT)
-    opened = _IMAGE.sub(lambda match: " " * len(match[0]), text)
-    return apart(found for find in _FINDERS for found in find(opened))
+    searched = _IMAGE.sub(lambda match: " " * len(match[0]), text)
+    return without_overlaps(span for find in _FINDERS for span in find(searched))
 
 
 def detect_secrets(text: str) -> dict[str, object]:
-    """Return whether a text has credentials, and where: `kind`, `start`, `end`, `line`, `length`; never the value.
+    """Return whether a text has credentials, with `kind`, `start`, `end`, `line` and `length` of
+    each, never the value.
 
-    `allowed` is true where there is none, so that it can be asked as a gate.
+    `allowed` is true if it has none, so that a gate can call this.
     """
-    found = find_secrets(text)
-    findings = placed(text, found)
-    for finding, secret in zip(findings, found, strict=True):
+    spans = find_secrets(text)
+    findings = finding_entries(text, spans)
+    for finding, secret in zip(findings, spans, strict=True):
         finding["length"] = secret.end - secret.start
-    return {"contains_secret": bool(found), "findings": findings, "allowed": not found}
+    return {"contains_secret": bool(spans), "findings": findings, "allowed": not spans}

@@ -36,22 +36,22 @@ NUMBER = re.compile(r"\d+(?:[.,]\d+)*+")
 _STOPS = tuple(".!?…。！？｡।؟۔")
 
 
-def _listed(words: str) -> frozenset[str]:
+def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_ABBREVIATIONS = _listed(
+_ABBREVIATIONS = _word_set(
     """approx. bzw. ca. cf. co. corp. dept. dr. e.g. est. etc. fig. frl. ggf. hr. i.e. inc. inkl. jr. ltd. messrs. mio.
     mr. mrd. mrs. ms. prof. sog. sr. st. str. vgl. vol. vs. zzgl."""
 )
 # These end no sentence before a number: "No. 7", "Art. 3".
-_NUMBERED = _listed("abs. art. ch. eq. no. nos. nr. p. para. pp. sec. ziff.")
+_NUMBERED = _word_set("abs. art. ch. eq. no. nos. nr. p. para. pp. sec. ziff.")
 _ORDINAL = re.compile(r"\d{1,2}\.")
-_MONTHS = _listed(
+_MONTHS = _word_set(
     """januar jänner februar feber märz april mai juni juli august september oktober november dezember jan feb mär apr
     jun jul aug sep sept okt nov dez quartal jahrhundert"""
 )
-STOP_WORDS = _listed(
+STOP_WORDS = _word_set(
     """a about above after again all also am an and any are aren't as at be became because been before being
     below between both but by can can't cannot could couldn't did didn't do does doesn't doing don't done down
     during each either else ever every few for from further get gets got had has hasn't have haven't having he
@@ -64,7 +64,7 @@ STOP_WORDS = _listed(
     wouldn't yet you you're your yours"""
 )
 # Of German, French, Spanish, Italian, Dutch and Portuguese, for texts that do not read as English.
-OTHER_STOP_WORDS = _listed(
+OTHER_STOP_WORDS = _word_set(
     """aber alle als am an auch auf aus bei beim bin bis bitte da damit dann das dass dem den denn der des dich die dies
     diese diesem diesen dieser dieses doch dort durch ein eine einem einen einer eines er es etwas euch für haben hat
     hatte ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im in ist ja jede jeder kann kein keine können mehr mich mir mit
@@ -105,39 +105,40 @@ STEMMED = {
 
 
 class Sentence(NamedTuple):
-    """A sentence as it stands in the text, from `start` to before `end`."""
+    """A sentence verbatim, with its place from `start` to before `end`."""
 
     text: str
     start: int
     end: int
 
-    def quote(self, **more: object) -> dict[str, object]:
-        """Return the sentence as part of an answer."""
-        return {"text": self.text, "start": self.start, "end": self.end, **more}
+    def quote(self, **members: object) -> dict[str, object]:
+        """Return the sentence with its place as a member of an answer."""
+        return {"text": self.text, "start": self.start, "end": self.end, **members}
 
 
 class Block(NamedTuple):
-    """A part of a text that no sentence crosses, without its mark."""
+    """A part of a text that no sentence crosses, without its Markdown mark."""
 
     start: int
     end: int
     kind: str
 
 
-def require_size(text: str, most: int) -> None:
-    """Raise Refused for a text of more characters than can be read in a second."""
-    if len(text) > most:
+def require_size(text: str, max_characters: int) -> None:
+    """Raise Refused for a text of more than `most` characters."""
+    if len(text) > max_characters:
         raise Refused(
             "too-large",
-            f"the text has {len(text):,} characters; at most {most:,} are read",
+            f"the text has {len(text):,} characters; at most {max_characters:,} are read",
             "cut it with doc.content.chunk first",
         )
 
 
 def split_sentences(text: str) -> list[Sentence]:
-    """Return the sentences of the running text; a sentence never crosses a paragraph or a list item.
+    """Return the sentences of the running text. A sentence never crosses a paragraph or a list
+    item.
 
-    No Markdown headings, rules, tables and fenced code, no list marks.
+    Markdown headings, rules, tables, fenced code and list marks are left out.
     """
     return [s for block in blocks(text) if block.kind in RUNNING for s in sentences_in(text, block)]
 
@@ -154,98 +155,114 @@ def sentences_in(text: str, block: Block) -> Iterator[Sentence]:
             first = index
 
 
-def ends_whole(sentence: str) -> bool:
-    """Return whether it ends with a full stop, or what takes its place."""
+def is_complete_sentence(sentence: str) -> bool:
+    """Return whether a text ends with a full stop, or another mark that ends a sentence."""
     return sentence.rstrip(_CLOSERS).endswith(_STOPS)
 
 
 def ends_sentence(token: str, following: str) -> bool:
-    """Return whether a sentence ends with this token, the following one being the next."""
-    bare = token.rstrip(_CLOSERS)
-    if not bare.endswith(_STOPS):
+    """Return whether a sentence ends with this token. `following` is the token after it."""
+    without_closers = token.rstrip(_CLOSERS)
+    if not without_closers.endswith(_STOPS):
         return False
-    if not bare.endswith("."):
+    if not without_closers.endswith("."):
         return True
-    plain = bare.lstrip("\"'“‘«([*_")
-    word = plain.lower()
-    abbreviated = word in _ABBREVIATIONS or _INITIALS.fullmatch(plain)
-    numbered = word in _NUMBERED and following[:1].isdigit()
-    return not (abbreviated or numbered or _is_day(word, following)) and not following[:1].islower()
+    word_as_written = without_closers.lstrip("\"'“‘«([*_")
+    word = word_as_written.lower()
+    is_abbreviation = word in _ABBREVIATIONS or _INITIALS.fullmatch(word_as_written)
+    precedes_number = word in _NUMBERED and following[:1].isdigit()
+    return (
+        not (is_abbreviation or precedes_number or _is_day(word, following))
+        and not following[:1].islower()
+    )
 
 
 def _is_day(token: str, following: str) -> bool:
-    """Return whether both are of a date as German writes it: `3. Mai`."""
+    """Return whether two tokens are a German date without year: `3. Mai`."""
     return bool(_ORDINAL.fullmatch(token)) and following.strip(_CLOSERS + ".,;:").lower() in _MONTHS
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the paragraphs, list items, headings, and other parts (tables, fenced code) of a text, in order; no
-    rules.
+    """Return the paragraphs, list items, headings and other parts (tables, fenced code) of a text,
+    in order.
+
+    Rules are left out.
     """
-    found: list[Block] = []
-    fenced = is_open = False
+    parsed: list[Block] = []
+    in_fence = is_open = False
     start = 0
     for line in text.splitlines(keepends=True):
-        bare = line.strip()
-        fence = bare.startswith(("```", "~~~"))
-        fenced ^= fence
-        mark = None if fenced or fence else _MARK.match(line)
+        content = line.strip()
+        fence = content.startswith(("```", "~~~"))
+        in_fence ^= fence
+        mark = None if in_fence or fence else _MARK.match(line)
         if mark and _is_day(mark[0].strip(), line[mark.end() :].partition(" ")[0].strip()):
             mark = None
-        other = "other" if fenced or fence or bare[:1] == "|" else ""
-        kind = other or ("paragraph" if mark is None else "heading" if mark["heading"] else "item")
-        if not bare.strip("-=*_ ") or fence:
+        other_kind = "other" if in_fence or fence or content[:1] == "|" else ""
+        kind = other_kind or (
+            "paragraph" if mark is None else "heading" if mark["heading"] else "item"
+        )
+        if not content.strip("-=*_ ") or fence:
             is_open = False
-        elif mark or not is_open or (found[-1].kind == "other") is not bool(other):
+        elif mark or not is_open or (parsed[-1].kind == "other") is not bool(other_kind):
             inner = line[mark.end() :] if mark else line
-            found.append(
+            parsed.append(
                 Block(start + len(line) - len(inner.lstrip()), start + len(line.rstrip()), kind)
             )
             is_open = kind != "heading"
         else:
-            found[-1] = found[-1]._replace(end=start + len(line.rstrip()))
+            parsed[-1] = parsed[-1]._replace(end=start + len(line.rstrip()))
         start += len(line)
-    return [block for block in found if block.start < block.end]
+    return [block for block in parsed if block.start < block.end]
 
 
 def split_words(text: str) -> list[str]:
-    """Lower-case words holding a letter, in order."""
-    found: list[str] = []
+    """Return the lower-case words that contain a letter, in order.
+
+    In scripts without blanks between words, each pair of characters counts as a word.
+    """
+    words: list[str] = []
     for token in WORD.findall(text):
         word = token.strip("'’-").casefold()
         if UNSPACED.search(word):
-            found.extend(word[i : i + 2] for i in range(len(word) - 1))
+            words.extend(word[i : i + 2] for i in range(len(word) - 1))
         elif any(map(str.isalpha, word)):
-            found.append(word)
-    return found
+            words.append(word)
+    return words
 
 
-def tells(word: str) -> bool:
-    """Return whether a word says something by itself: more than a letter, and no stop word."""
+def is_content_word(word: str) -> bool:
+    """Return whether a word carries meaning: it has more than one letter and is no stop word."""
     return len(word) > 1 and word.replace("’", "'") not in STOP_WORDS
 
 
 def reads_english(text: str) -> bool:
-    """Return whether every tenth word at least is one that English texts are full of; texts without words do."""
+    """Return whether at least a tenth of the words are English stop words. True for a text without
+    words.
+    """
     words = split_words(text)
     return 10 * sum(word.replace("’", "'") in STOP_WORDS for word in words) >= len(words)
 
 
-def telling(text: str) -> Callable[[str], bool]:
-    """Return what asks of a word of this text whether it says something by itself."""
+def content_word_test(text: str) -> Callable[[str], bool]:
+    """Return a predicate for the content words of this text. Outside English, further stop words
+    count.
+    """
     if reads_english(text):
-        return tells
-    return lambda word: tells(word) and word not in OTHER_STOP_WORDS
+        return is_content_word
+    return lambda word: is_content_word(word) and word not in OTHER_STOP_WORDS
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of a text that say something by themselves."""
-    return [word for word in split_words(text) if tells(word)]
+    """Return the content words of a text: no stop words, no single letters."""
+    return [word for word in split_words(text) if is_content_word(word)]
 
 
 @cache
 def stemmer(language: str = "en") -> Callable[[str], str]:
-    """Return what cuts a word of a language to its stem. Raise Refused for a language without stemmer."""
+    """Return a function that reduces a word of a language to its stem. Raise Refused for an
+    unsupported language.
+    """
     if language not in STEMMED:
         raise Refused(
             "unsupported",
@@ -259,28 +276,28 @@ def stemmer(language: str = "en") -> Callable[[str], str]:
     return stem
 
 
-def overlap(one: Set[str], other: Set[str]) -> float:
-    """Return the part of the words of the shorter that both have."""
-    return len(one & other) / (min(len(one), len(other)) or 1)
+def overlap(a: Set[str], b: Set[str]) -> float:
+    """Return the share of the smaller set that both sets contain, from 0 to 1."""
+    return len(a & b) / (min(len(a), len(b)) or 1)
 
 
 def claims_of(sentence: str) -> list[str]:
-    """Return the numbers of a sentence, and its capitalised words but the first."""
+    """Return the numbers of a sentence, and its capitalized words except the first."""
     names = [token.strip("'’-") for token in WORD.findall(sentence)[1:] if token[:1].isupper()]
     return NUMBER.findall(sentence) + [name for name in names if name.casefold() not in STOP_WORDS]
 
 
 def claims_in(text: str) -> list[str]:
-    """Return the claims of all sentences of a text, each once."""
+    """Return the claims of all sentences of a text, without repetition."""
     return list(dict.fromkeys(claim for s in split_sentences(text) for claim in claims_of(s.text)))
 
 
 class ClaimSource:
-    """A text that is asked whether it has a number or a name."""
+    """The numbers and words of a text, to look claims up."""
 
     def __init__(self, text: str) -> None:
         self._parts = {*NUMBER.findall(text), *split_words(text)}
 
     def holds(self, claim: str) -> bool:
-        """Return whether the text has the number, or all words of the name."""
+        """Return whether the text contains the number, or all words of the name."""
         return claim in self._parts or self._parts.issuperset(split_words(claim) or [""])

@@ -23,32 +23,39 @@ _SHARES = {"positive": "pos", "negative": "neg", "neutral": "neu"}
 
 
 def rate_sentiment(text: str, dimensions: list[str] | None = None) -> dict[str, object]:
-    """Positive, negative, neutral or mixed, with a score from -1 to 1: the mean of the sentences that use rated words.
+    """Return whether a text is positive, negative, neutral or mixed, with a score from -1 to 1.
 
-    `dimensions` known are positive, negative, neutral (shares of the words) and intensity; others are null, for only a
-    model can judge them. `rationale` quotes the words that counted. Raises Refused for a text that is not English.
+    The score is the mean over the sentences with rated words. Supported `dimensions` are positive,
+    negative, neutral (shares of the words) and intensity; others are null, since they need a model.
+    `rationale` quotes the rated words. Raise Refused for a text that is not English.
     """
     require_size(text, _MAX_TEXT)
     _require_english(text)
     scores_of = _analyzer().polarity_scores
     sentences = split_sentences(text)
-    rated = [
+    scored_sentences = [
         (sentence, scores_of(" ".join(sentence.text.split()[:_MAX_WORDS])))
         for sentence in sentences
     ]
-    if not rated:
+    if not scored_sentences:
         raise Refused("no-evidence", "the text has no sentence to judge by")
-    telling = [scores for _, scores in rated if scores["compound"]]
+    rated_scores = [scores for _, scores in scored_sentences if scores["compound"]]
     score = (
-        round(sum(scores["compound"] for scores in telling) / len(telling), 4) if telling else 0.0
+        round(sum(scores["compound"] for scores in rated_scores) / len(rated_scores), 4)
+        if rated_scores
+        else 0.0
     )
-    measured = {name: _mean([s[key] for _, s in rated]) for name, key in _SHARES.items()}
-    measured["intensity"] = _mean([abs(scores["compound"]) for scores in telling])
+    known_dimensions = {
+        name: _mean([s[key] for _, s in scored_sentences]) for name, key in _SHARES.items()
+    }
+    known_dimensions["intensity"] = _mean([abs(scores["compound"]) for scores in rated_scores])
     return {
-        "sentiment": _label(score, [scores["compound"] for scores in telling]),
+        "sentiment": _label(score, [scores["compound"] for scores in rated_scores]),
         "score": score,
-        "dimensions": {name: measured.get(str(name)) for name in dimensions or measured},
-        "rationale": _rationale(sentences, len(telling)),
+        "dimensions": {
+            name: known_dimensions.get(str(name)) for name in dimensions or known_dimensions
+        },
+        "rationale": _rationale(sentences, len(rated_scores)),
         "method": "rules:vader",
     }
 
@@ -82,23 +89,26 @@ def _mean(values: list[float]) -> float:
     return round(sum(values) / len(values), 4) if values else 0.0
 
 
-def _label(score: float, each: list[float]) -> str:
+def _label(score: float, scores: list[float]) -> str:
     if (
-        any(value >= 0.3 for value in each)
-        and any(value <= -0.3 for value in each)
+        any(value >= 0.3 for value in scores)
+        and any(value <= -0.3 for value in scores)
         and abs(score) < 0.3
     ):
         return "mixed"
     return "positive" if score >= _NEUTRAL else "negative" if score <= -_NEUTRAL else "neutral"
 
 
-def _rationale(sentences: list[Sentence], telling: int) -> str:
-    rated: dict[str, float] = _analyzer().lexicon
-    used = dict.fromkeys(
-        word for sentence in sentences for word in split_words(sentence.text) if word in rated
+def _rationale(sentences: list[Sentence], rated_count: int) -> str:
+    score_by_word: dict[str, float] = _analyzer().lexicon
+    rated_words = dict.fromkeys(
+        word
+        for sentence in sentences
+        for word in split_words(sentence.text)
+        if word in score_by_word
     )
-    if not used:
+    if not rated_words:
         return "No word of the text is among the rated words."
-    ranked = sorted(used, key=lambda word: -abs(rated[word]))[:8]
-    words = ", ".join(f"{word} ({rated[word]:+g})" for word in ranked)
-    return f"{telling} of {len(sentences)} sentences use rated words: {words}."
+    ranked = sorted(rated_words, key=lambda word: -abs(score_by_word[word]))[:8]
+    words = ", ".join(f"{word} ({score_by_word[word]:+g})" for word in ranked)
+    return f"{rated_count} of {len(sentences)} sentences use rated words: {words}."

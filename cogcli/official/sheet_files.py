@@ -1,4 +1,4 @@
-"""Excel and Parquet files from their bytes. Reading is called in a process of its own, which may break."""
+"""Reads Excel and Parquet files from their bytes, in a confined process, and writes Excel files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cogcli.official.table import first_problems, left_out, unique_names
+from cogcli.official.table import first_problems, truncation_problem, unique_names
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -29,19 +29,21 @@ _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 def read_workbook(
     sheet_name: str | None, corners: list[int] | None, max_rows: int, content: bytes = b""
 ) -> dict[str, object]:
-    """Return the rows of one sheet, the first by default. Raise Refused."""
+    """Return the rows of one sheet, by default the first. Raise Refused."""
     from zipfile import BadZipFile, ZipFile
 
     try:
         with ZipFile(io.BytesIO(content)) as archive:
-            problems = _checked_parts(archive)
-            return _rows_of(io.BytesIO(content), sheet_name, corners, max_rows, problems)
+            problems = _check_parts(archive)
+            return _read_rows(io.BytesIO(content), sheet_name, corners, max_rows, problems)
     except (BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError, OSError) as error:
         raise Refused("bad-data", f"not a readable workbook ({error!s:.100})") from None
 
 
-def _checked_parts(archive: ZipFile) -> list[dict[str, Any]]:
-    """Look through all parts before any is read as a document; problems of cells. Raise Refused."""
+def _check_parts(archive: ZipFile) -> list[dict[str, Any]]:
+    """Check all parts of the archive before any is parsed. Return the problems of cells. Raise
+    Refused.
+    """
     parts = archive.infolist()
     unpacked, packed = (
         sum(part.file_size for part in parts),
@@ -69,22 +71,22 @@ def _checked_parts(archive: ZipFile) -> list[dict[str, Any]]:
 
 
 def _lacks_values(file: Any) -> bool:
-    """Return whether a part has formulas without values. Raise Refused for a document that declares its own
-    entities.
+    """Return whether a part has formulas without stored values. Raise Refused for entity
+    declarations.
     """
-    tail, lacks, first = b"", False, True
+    tail, lacks, is_first = b"", False, True
     while block := file.read(_BLOCK):
-        if first and (block[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in block[:4]):
+        if is_first and (block[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in block[:4]):
             raise Refused("unsupported", "a part of it is not UTF-8")
         window = tail + block
         if b"<!DOCTYPE" in window or b"<!ENTITY" in window:
             raise Refused("unsupported", "a part of it declares entities of its own")
         lacks = lacks or bool(_WITHOUT_VALUE.search(window))
-        tail, first = block[-400:], False
+        tail, is_first = block[-400:], False
     return lacks
 
 
-def _rows_of(
+def _read_rows(
     file: BinaryIO,
     sheet_name: str | None,
     corners: list[int] | None,
@@ -105,21 +107,21 @@ def _rows_of(
     rows = sheet.iter_rows(min_row=top, max_row=bottom, min_col=left, max_col=right)
     filled = (
         (number, cells)
-        for number, cells in enumerate(map(_values, rows), top)
+        for number, cells in enumerate(map(_cell_values, rows), top)
         if any(value is not None or is_error for value, is_error in cells)
     )
-    kept = list(itertools.islice(filled, max_rows + 2))
-    header = [value for value, _ in kept[0][1]] if kept else []
+    rows_to_read = list(itertools.islice(filled, max_rows + 2))
+    header = [value for value, _ in rows_to_read[0][1]] if rows_to_read else []
     while header and header[-1] is None:
         header.pop()
     if corners:
         header += [None] * (right - left + 1 - len(header))
     names = unique_names(["" if value is None else str(value) for value in header])
     table = []
-    for number, cells in kept[1 : max_rows + 1]:
-        table.append({name: _value(cells, index) for index, name in enumerate(names)})
-        beyond = any(value is not None for value, _ in cells[len(names) :])
-        if beyond:
+    for number, cells in rows_to_read[1 : max_rows + 1]:
+        table.append({name: _value_at(cells, index) for index, name in enumerate(names)})
+        has_more = any(value is not None for value, _ in cells[len(names) :])
+        if has_more:
             problems.append(
                 {"line": number, "message": f"more cells than the {len(names)} columns"}
             )
@@ -133,19 +135,19 @@ def _rows_of(
         "row_count": len(table),
         "sheets": list(sheets),
         "problems": first_problems(problems)
-        + [left_out(number) for number, _ in kept[max_rows + 1 :]],
-        "truncated": len(kept) > max_rows + 1,
+        + [truncation_problem(number) for number, _ in rows_to_read[max_rows + 1 :]],
+        "truncated": len(rows_to_read) > max_rows + 1,
     }
 
 
-def _values(cells: Iterable[Any]) -> list[tuple[object, bool]]:
-    """(value, whether it is an error) of each cell."""
+def _cell_values(cells: Iterable[Any]) -> list[tuple[object, bool]]:
+    """Return (value, whether it is an error) of each cell."""
     return [
         (None, True) if cell.data_type == "e" else (_as_json(cell.value), False) for cell in cells
     ]
 
 
-def _value(cells: list[tuple[object, bool]], index: int) -> object:
+def _value_at(cells: list[tuple[object, bool]], index: int) -> object:
     return cells[index][0] if index < len(cells) else None
 
 
@@ -186,14 +188,16 @@ def read_parquet(max_rows: int, content: bytes = b"") -> dict[str, object]:
         "table": rows,
         "headers": frame.columns,
         "row_count": len(rows),
-        "problems": [left_out(max_rows + 1)] if len(frame) > max_rows else [],
+        "problems": [truncation_problem(max_rows + 1)] if len(frame) > max_rows else [],
         "truncated": len(frame) > max_rows,
     }
 
 
 def as_workbook(grid: list[list[Any]], sheet_name: str) -> bytes:
-    """Return an Excel file of one sheet. Texts are texts, whatever they begin with. Raise Refused for what does not
-    fit.
+    """Return the bytes of an Excel file with one sheet. Texts stay texts, even if they begin with
+    `=`.
+
+    Raise Refused for values that do not fit.
     """
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell

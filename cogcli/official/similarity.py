@@ -1,4 +1,4 @@
-"""How alike texts are: vectors of their words and letters, and what differs between two."""
+"""Similarity of texts: vectors of their words and letters, and the differences between two texts."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _MAX_DIFFERENCES = 200
 
 
 def embed_by_hash(text: str) -> dict[str, object]:
-    """Return a vector of 256 numbers and length 1: of each word and of its runs of three to five letters one signed
-    hash.
+    """Return a vector of 256 numbers and length 1, made of hashes of words and of runs of three to
+    five letters.
 
-    Texts with the same words and parts of words lie near each other, whatever they mean. The same text gives the same
-    vector everywhere. Raise Refused for a text without words.
+    Texts that share words or parts of words are near each other, regardless of meaning. The same
+    text gives the same vector on every machine. Raise Refused for a text without words.
     """
     require_size(text, _MAX_EMBEDDED)
     counts = Counter(word[:_MAX_WORD] for word in split_words(text))
@@ -46,19 +46,23 @@ def embed_by_hash(text: str) -> dict[str, object]:
     for word, count in counts.items():
         weight = 1 + math.log(count)
         grams = _grams(word)
-        _add(vector, f"w:{word}", 2 * weight)
+        _add_feature(vector, f"w:{word}", 2 * weight)
         for gram in grams:
-            _add(vector, f"g:{gram}", weight / math.sqrt(len(grams)))
+            _add_feature(vector, f"g:{gram}", weight / math.sqrt(len(grams)))
     length = math.sqrt(sum(value * value for value in vector)) or 1.0
     return {"embedding": [round(value / length, 6) for value in vector], "model": _MODEL}
 
 
 def _grams(word: str) -> list[str]:
-    marked = f"<{word}>"
-    return [marked[i : i + size] for size in (3, 4, 5) for i in range(len(marked) - size + 1)]
+    bounded_word = f"<{word}>"
+    return [
+        bounded_word[i : i + size]
+        for size in (3, 4, 5)
+        for i in range(len(bounded_word) - size + 1)
+    ]
 
 
-def _add(vector: list[float], feature: str, weight: float) -> None:
+def _add_feature(vector: list[float], feature: str, weight: float) -> None:
     # Not `hash`: it differs from process to process.
     digest = blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=3).digest()
     place = int.from_bytes(digest[:2], "big") % _SIZE
@@ -68,33 +72,35 @@ def _add(vector: list[float], feature: str, weight: float) -> None:
 def compare_texts(
     text_a: str, text_b: str, dimensions: list[str] | None = None
 ) -> dict[str, object]:
-    """Return how alike two texts are, from 0 to 1, and which sentences, numbers and names only one of them has.
+    """Return the similarity of two texts, from 0 to 1, and the sentences, numbers and names that
+    only one has.
 
-    `similarity` is the mean of the dimensions asked for, by default `wording` (cosine of words) and `sequence` (equal
-    sentences and words in equal order); `numbers`, `names` and `length` are known, too. Others only a model can judge:
-    they are named in `summary`, and Refused where no dimension is known.
+    `similarity` is the mean of the dimensions, by default `wording` (cosine of words) and
+    `sequence` (equal sentences and words in equal order); `numbers`, `names` and `length` are
+    known, too. Other dimensions need a model: `summary` lists them. Raise Refused if no dimension
+    is known.
     """
     for text in (text_a, text_b):
         require_size(text, _MAX_COMPARED)
-    asked = list(dict.fromkeys(dimensions or _USUAL))
-    known = [name for name in asked if name in _DIMENSIONS]
-    if not known:
+    requested = list(dict.fromkeys(dimensions or _USUAL))
+    supported = [name for name in requested if name in _DIMENSIONS]
+    if not supported:
         raise Refused(
             "needs-model",
-            f"without a language model {', '.join(map(str, asked))[:80]} cannot be compared",
+            f"without a language model {', '.join(map(str, requested))[:80]} cannot be compared",
             f"known dimensions are {', '.join(_DIMENSIONS)}",
         )
     scores = {
         name: 1.0 if text_a == text_b else round(_DIMENSIONS[name](text_a, text_b), 4)
-        for name in known
+        for name in supported
     }
     similarity = round(sum(scores.values()) / len(scores), 4)
     differences = [] if text_a == text_b else _differences(text_a, text_b)
     return {
         "similarity": similarity,
         "differences": differences,
-        "summary": _in_words(
-            similarity, scores, differences, [name for name in asked if name not in known]
+        "summary": _summary(
+            similarity, scores, differences, [name for name in requested if name not in supported]
         ),
         "method": "rules:difflib",
     }
@@ -111,7 +117,7 @@ def _cosine(text_a: str, text_b: str) -> float:
 def _sequence(text_a: str, text_b: str) -> float:
     from difflib import SequenceMatcher
 
-    a, b = _parts(text_a), _parts(text_b)
+    a, b = _normalized_sentences(text_a), _normalized_sentences(text_b)
     if max(len(a), len(b)) <= 1:
         a, b = (
             [word.casefold() for word in WORD.findall(text)[:_MAX_SENTENCES]]
@@ -120,8 +126,8 @@ def _sequence(text_a: str, text_b: str) -> float:
     return SequenceMatcher(None, a, b).ratio()
 
 
-def _of_claims(digits: bool) -> Callable[[str, str], float]:
-    """Return the share of numbers, or of names, of both texts together that both have."""
+def _claims_measure(digits: bool) -> Callable[[str, str], float]:
+    """Return a function for the share of numbers, or of names, that both texts have."""
 
     def score(text_a: str, text_b: str) -> float:
         a, b = (
@@ -141,54 +147,54 @@ def _length(text_a: str, text_b: str) -> float:
 _DIMENSIONS: dict[str, Callable[[str, str], float]] = {
     "wording": _cosine,
     "sequence": _sequence,
-    "numbers": _of_claims(True),
-    "names": _of_claims(False),
+    "numbers": _claims_measure(True),
+    "names": _claims_measure(False),
     "length": _length,
 }
 _USUAL = ("wording", "sequence")
 
 
-def _parts(text: str) -> list[str]:
-    """Return the sentences, as they are compared. Raise Refused for more than can be."""
-    found = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
-    if len(found) > _MAX_SENTENCES:
+def _normalized_sentences(text: str) -> list[str]:
+    """Return the sentences with single blanks. Raise Refused for too many."""
+    sentences = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
+    if len(sentences) > _MAX_SENTENCES:
         raise Refused(
             "too-large",
-            f"one text has {len(found):,} sentences; at most {_MAX_SENTENCES:,} are compared",
+            f"one text has {len(sentences):,} sentences; at most {_MAX_SENTENCES:,} are compared",
         )
-    return found
+    return sentences
 
 
 def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
-    """Return what only one text has: sentences in order, then numbers and names."""
+    """Return sentences that differ, in order, then numbers and names that only one text has."""
     from difflib import SequenceMatcher
 
-    a, b = _parts(text_a), _parts(text_b)
-    found: list[dict[str, object]] = []
+    a, b = _normalized_sentences(text_a), _normalized_sentences(text_b)
+    differences: list[dict[str, object]] = []
     for tag, a_start, a_end, b_start, b_end in SequenceMatcher(None, a, b).get_opcodes():
         kind = {"replace": "changed", "delete": "removed", "insert": "added"}.get(tag)
         if kind:
-            found.append(
+            differences.append(
                 {"kind": kind, "a": " ".join(a[a_start:a_end]), "b": " ".join(b[b_start:b_end])}
             )
     for kind, text, other in (("only_in_a", text_a, text_b), ("only_in_b", text_b, text_a)):
         source = ClaimSource(other)
         missing = sorted(claim for claim in claims_in(text) if not source.holds(claim))
         if missing:
-            found.append({"kind": f"{kind}", "claims": missing[:_MAX_DIFFERENCES]})
-    return found[:_MAX_DIFFERENCES]
+            differences.append({"kind": f"{kind}", "claims": missing[:_MAX_DIFFERENCES]})
+    return differences[:_MAX_DIFFERENCES]
 
 
-def _in_words(
+def _summary(
     similarity: float,
     scores: dict[str, float],
     differences: list[dict[str, object]],
     unknown: list[str],
 ) -> str:
-    told = ", ".join(f"{name} {score:g}" for name, score in scores.items())
+    scores_text = ", ".join(f"{name} {score:g}" for name, score in scores.items())
     counts = Counter(str(difference["kind"]).replace("_", " ") for difference in differences)
     places = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "no differences"
-    unmeasured = (
+    unmeasured_note = (
         f" Not measured without a model: {', '.join(map(str, unknown))}." if unknown else ""
     )
-    return f"Similarity {similarity:g} ({told}); {places}.{unmeasured}"
+    return f"Similarity {similarity:g} ({scores_text}); {places}.{unmeasured_note}"

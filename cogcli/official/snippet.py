@@ -19,11 +19,11 @@ _VARIABLES = {"PATH": "/nowhere", "LANG": "C.UTF-8"}
 
 
 def execute(code: str, language: str) -> dict[str, object]:
-    """Return what a piece of Python prints: `stdout` and `stderr`, and in `result` its `exit_code`, whether it was
-    `timed_out` after 10 seconds and whether output was `truncated` after 256 KiB.
+    """Return the output of a piece of Python: `stdout`, `stderr`, and `result`.
 
-    It runs as `python -I` with the standard library, in an empty directory, and starts no process. Raise Refused for
-    another language, and where the machine has no wall.
+    `result` has `exit_code`, `timed_out` (after 10 seconds) and `truncated` (output over 256 KiB).
+    The code runs as `python -I` with the standard library, in an empty directory, and cannot start
+    processes. Raise Refused for another language, and on a machine without a wall.
     """
     if language.strip().lower() not in ("python", "py", "python3"):
         raise Refused("unsupported", f"code in {language!r:.40} is not run", "there is python")
@@ -39,7 +39,7 @@ def execute(code: str, language: str) -> dict[str, object]:
         end = run_behind_wall(
             [python, "-I", source],
             ProcessLimits(0, _MEMORY, _SECONDS, _OUTPUT),
-            read=[python, source, *_library()],
+            read=[python, source, *_python_paths()],
             scratch=scratch,
             environ=_VARIABLES,
         )
@@ -58,8 +58,8 @@ def execute(code: str, language: str) -> dict[str, object]:
     }
 
 
-def _library() -> list[str]:
-    """Return what Python itself reads: its library and its own shared library."""
+def _python_paths() -> list[str]:
+    """Return the paths that Python itself reads: the standard library and shared libraries."""
     base = {
         "platbase": sys.base_exec_prefix
     }  # not the virtual environment, whose packages it does not use

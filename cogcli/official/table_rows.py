@@ -37,23 +37,25 @@ OPERATORS = ("eq ne lt le gt ge in not_in contains starts_with ends_with is_null
 
 
 def filter_rows(table: list[Record], condition: Record) -> dict[str, object]:
-    """Return the rows that a condition holds for; `removed` counts the others.
+    """Return the rows that satisfy a condition; `removed` counts the others.
 
-    `{column: value}` holds where every column named has that value; `{field, op, value}` compares one column; `{all:
-    [...]}`, `{any: [...]}` and `{not: {...}}` join conditions. Null is equal to null alone, and neither less nor
-    greater than anything. Raise Refused for an unknown column or operator, and for a row whose value cannot be
-    compared.
+    `{column: value}` requires each named column to have that value; `{field, op, value}` compares
+    one column; `{all: [...]}`, `{any: [...]}` and `{not: {...}}` join conditions. Null equals null
+    only, and is neither less nor greater than any value. Raise Refused for an unknown column or
+    operator, and for a row whose value cannot be compared.
     """
     rows = records_of(table, "table")
     fields: list[str] = []
-    test = _test_of(condition, fields, 1)
+    test = _build_test(condition, fields, 1)
     require_columns(rows, fields)
     kept = [row for number, row in enumerate(rows, 1) if test(number, row)]
     return {"table": kept, "removed": len(rows) - len(kept)}
 
 
-def _test_of(condition: object, fields: list[str], depth: int) -> Test:
-    """Return what a condition asks of a row; adds to `fields` which columns it reads."""
+def _build_test(condition: object, fields: list[str], depth: int) -> Test:
+    """Return the test of a condition. The columns that it reads are added to `fields`. Raise
+    Refused.
+    """
     if not isinstance(condition, dict) or not condition:
         raise Refused(
             "bad-data", f"a condition is an object with something in it, found {kind_of(condition)}"
@@ -67,22 +69,23 @@ def _test_of(condition: object, fields: list[str], depth: int) -> Test:
     if len(condition) == 1:
         ((word, inner),) = condition.items()
         if word in ("all", "any") and isinstance(inner, list):
-            tests = [_test_of(part, fields, depth + 1) for part in inner]
-            joined = all if word == "all" else any
-            return lambda number, row: joined(test(number, row) for test in tests)
+            tests = [_build_test(part, fields, depth + 1) for part in inner]
+            combine = all if word == "all" else any
+            return lambda number, row: combine(test(number, row) for test in tests)
         if word == "not" and isinstance(inner, dict):
-            test = _test_of(inner, fields, depth + 1)
+            test = _build_test(inner, fields, depth + 1)
             return lambda number, row: not test(number, row)
-    wanted = {str(name): identity(value) for name, value in condition.items()}
-    fields += wanted
+    expected = {str(name): identity(value) for name, value in condition.items()}
+    fields += expected
     return lambda number, row: all(
-        identity(row.get(name)) == value for name, value in wanted.items()
+        identity(row.get(name)) == value for name, value in expected.items()
     )
 
 
 def comparison(condition: Record, fields: list[str]) -> Test:
-    """Return what `{field, op, value}` asks of a row; adds to `fields` which column it reads. Raise Refused for
-    what is no comparison, the test for a row whose value cannot be compared.
+    """Return the test of `{field, op, value}`. The column is added to `fields`.
+
+    Raise Refused for an invalid comparison; the test raises it for a value that cannot be compared.
     """
     field, word, value = condition["field"], str(condition["op"]), condition.get("value")
     name = _SIGNS.get(word, word)
@@ -97,19 +100,19 @@ def comparison(condition: Record, fields: list[str]) -> Test:
         )
     fields.append(field)
     if name in _ORDERED:
-        return _ordered(field, name, value)
+        return _order_test(field, name, value)
     if name in ("contains", "starts_with", "ends_with"):
-        return _inside(field, name, value)
+        return _containment_test(field, name, value)
     if name in ("in", "not_in"):
         if not isinstance(value, list):
             raise Refused("bad-data", f"`{name}` takes a list as its value, found {kind_of(value)}")
-        listed = {identity(each) for each in value}
-        return lambda number, row: (identity(row.get(field)) in listed) is (name == "in")
-    wanted = identity(value if name in ("eq", "ne") else None)
-    return lambda number, row: (identity(row.get(field)) == wanted) is (name in ("eq", "is_null"))
+        choices = {identity(each) for each in value}
+        return lambda number, row: (identity(row.get(field)) in choices) is (name == "in")
+    expected = identity(value if name in ("eq", "ne") else None)
+    return lambda number, row: (identity(row.get(field)) == expected) is (name in ("eq", "is_null"))
 
 
-def _ordered(field: str, name: str, value: object) -> Test:
+def _order_test(field: str, name: str, value: object) -> Test:
     kind, compare = kind_of(value), _ORDERED[name]
     if kind not in ("number", "text"):
         raise Refused("bad-data", f"`{name}` takes a number or a text, found {kind}")
@@ -127,8 +130,10 @@ def _ordered(field: str, name: str, value: object) -> Test:
     return holds
 
 
-def _inside(field: str, name: str, value: object) -> Test:
-    """Part, beginning or end of a text; `contains` also asks for an element of a list."""
+def _containment_test(field: str, name: str, value: object) -> Test:
+    """Return the test for a part, beginning or end of a text. `contains` also tests for an element
+    of a list.
+    """
 
     def holds(number: int, row: Record) -> bool:
         found = row.get(field)
@@ -184,21 +189,22 @@ def _sort_key(key: object) -> tuple[str, bool]:
 def aggregate_columns(
     table: list[Record], aggregations: list[Record], group_by: str | None = None
 ) -> dict[str, object]:
-    """Return one result for each value of `group_by`, in the order in which they come, or one for the whole table.
+    """Return one result for each value of `group_by`, in the order of first occurrence, or one for
+    the whole table.
 
-    Each aggregation is `{field, function}`, named `<field>_<function>` or by `as`: sum, avg, min, max and median of
-    what is filled, count (of what is filled; without `field`, of rows) and distinct. An average, minimum, maximum or
-    median of nothing is null. Raise Refused for an unknown column or function, and for values that have no such
-    figure.
+    Each aggregation is `{field, function}`, named `<field>_<function>` or by `as`: sum, avg, min,
+    max and median of filled values, count (of filled values; without `field`, of rows) and
+    distinct. An average, minimum, maximum or median without values is null. Raise Refused for an
+    unknown column or function, and for values that do not support the function.
     """
     rows = records_of(table, "table")
-    asked = [_aggregation(each) for each in records_of(aggregations, "aggregations")]
-    if not asked:
+    parsed = [_parse_aggregation(each) for each in records_of(aggregations, "aggregations")]
+    if not parsed:
         raise Refused("bad-data", "`aggregations` is empty", "name at least one {field, function}")
-    names = [*([group_by] if group_by else []), *(name for name, _, _ in asked)]
+    names = [*([group_by] if group_by else []), *(name for name, _, _ in parsed)]
     if len(set(names)) < len(names):
         raise Refused("bad-data", "two columns of the result have one name", "name them with `as`")
-    fields = [field for _, field, _ in asked if field]
+    fields = [field for _, field, _ in parsed if field]
     require_columns(rows, [*fields, *([group_by] if group_by else [])])
     groups: dict[Hashable, list[Record]] = {} if group_by else {None: rows}
     if group_by:
@@ -207,7 +213,7 @@ def aggregate_columns(
     results = []
     for members in groups.values():
         result: Record = {group_by: members[0].get(group_by)} if group_by else {}
-        for name, field, function in asked:
+        for name, field, function in parsed:
             values = [row.get(field) for row in members] if field else [True] * len(members)
             result[name] = _figure(
                 function, [value for value in values if value is not None], field
@@ -216,45 +222,47 @@ def aggregate_columns(
     return {"results": results, "row_count": len(rows)}
 
 
-def _aggregation(asked: Record) -> tuple[str, str, str]:
-    """(name in the result, column or empty, function)."""
-    field, word = asked.get("field", ""), str(asked.get("function"))
+def _parse_aggregation(aggregation: Record) -> tuple[str, str, str]:
+    """Return the name in the result, the column (or empty) and the function. Raise Refused."""
+    field, word = aggregation.get("field", ""), str(aggregation.get("function"))
     function = {"mean": "avg", "average": "avg"}.get(word, word)
     if not isinstance(field, str) or function not in _FIGURES or not (field or function == "count"):
         raise Refused(
             "unsupported",
-            f"no aggregation {asked!s:.80}",
+            f"no aggregation {aggregation!s:.80}",
             f"there are {', '.join(_FIGURES)} of a `field`",
         )
-    return str(asked.get("as") or "_".join(filter(None, (field, function)))), field, function
+    return str(aggregation.get("as") or "_".join(filter(None, (field, function)))), field, function
 
 
 def _figure(function: str, values: list[Any], field: str) -> object:
-    kinds = {kind_of(value) for value in values}
+    types = {kind_of(value) for value in values}
     if function in ("sum", "avg", "median") and not all(map(is_number, values)):
-        text = f"column {field!r:.60} holds {' and '.join(sorted(kinds - {'number'}))}"
+        text = f"column {field!r:.60} holds {' and '.join(sorted(types - {'number'}))}"
         raise Refused("bad-data", f"{text}, of which there is no {function}")
-    if function in ("min", "max") and not (kinds <= {"number"} or kinds <= {"text"}):
+    if function in ("min", "max") and not (types <= {"number"} or types <= {"text"}):
         raise Refused(
             "bad-data",
-            f"column {field!r:.60} holds {' and '.join(sorted(kinds))}, which have no order",
+            f"column {field!r:.60} holds {' and '.join(sorted(types))}, which have no order",
         )
     return _FIGURES[function](values)
 
 
 def total(numbers: list[int | float]) -> int | float:
-    """Return the sum: exact for integers within 2^53, else rounded once. Raise Refused for one that is too large."""
+    """Return the sum: exact for integers within 2^53, else rounded once. Raise Refused for an
+    overflow.
+    """
     try:
-        whole = sum(numbers) if all(isinstance(number, int) for number in numbers) else None
-        if isinstance(whole, int) and abs(whole) <= _SAFE_INTEGER:
-            return whole
+        exact = sum(numbers) if all(isinstance(number, int) for number in numbers) else None
+        if isinstance(exact, int) and abs(exact) <= _SAFE_INTEGER:
+            return exact
         return math.fsum(numbers)
     except OverflowError:
         raise Refused("too-large", "the numbers are too large to add") from None
 
 
 def median(numbers: list[int | float]) -> int | float | None:
-    """Return the middle of the numbers in order, or the mean of both; None without any."""
+    """Return the middle number, or the mean of the two middle ones; None without numbers."""
     ranked, middle = sorted(numbers), len(numbers) // 2
     if not ranked:
         return None

@@ -35,47 +35,56 @@ _loading = threading.Lock()
 
 
 def normalize(text: str, form: str = "NFC", keep_lines: bool = True) -> dict[str, object]:
-    """Return the text without unseen characters and with plain white space: one space, at most one empty line.
+    """Return the text without invisible characters and with plain white space: one blank, at most
+    one empty line.
 
-    `removed` counts the control, bidi, zero-width and surplus combining characters taken out.
+    `removed` counts the control, bidi, zero-width and surplus combining characters that were
+    removed.
     """
     if form not in _FORMS:
         raise Refused("bad-data", f"form must be {' or '.join(_FORMS)}, found {form!r}")
     visible, removed = _UNSEEN.subn("", _LINE_ENDS.sub("\n", text))
-    marked = visible if visible.isascii() else _limit_marks(visible)
-    removed += len(visible) - len(marked)
-    spaced = _BLANKS.sub(" ", unicodedata.normalize(_FORMS[form], marked))
+    limited = visible if visible.isascii() else _limit_marks(visible)
+    removed += len(visible) - len(limited)
+    spaced = _BLANKS.sub(" ", unicodedata.normalize(_FORMS[form], limited))
     lines = [line.strip() for line in spaced.split("\n")]
-    clean = (
+    result = (
         _MANY_LINES.sub("\n\n", "\n".join(lines)) if keep_lines else " ".join(filter(None, lines))
     )
-    clean = clean.strip()
-    return {"text": clean, "removed": removed, "changed": clean != text}
+    result = result.strip()
+    return {"text": result, "removed": removed, "changed": result != text}
 
 
 def _limit_marks(text: str) -> str:
+    """Return the text with at most `_MAX_MARKS` combining characters in a row."""
     # UAX #15 "stream-safe": ordering an endless run of marks costs quadratic time, and no script needs one.
-    kept: list[str] = []
-    run = 0
+    characters: list[str] = []
+    run_length = 0
     for char in text:
-        run = run + 1 if unicodedata.combining(char) else 0
-        if run <= _MAX_MARKS:
-            kept.append(char)
-    return "".join(kept)
+        run_length = run_length + 1 if unicodedata.combining(char) else 0
+        if run_length <= _MAX_MARKS:
+            characters.append(char)
+    return "".join(characters)
 
 
 def split_sections(text: str, max_level: int = 6, numbered: bool = False) -> dict[str, object]:
-    """Return the text cut at its headings, in order: those of Markdown, not inside fenced code (`#` to `max_level`
-    marks, or a line of its own that is underlined with `===` or `---`), or the entries of a Debian changelog.
+    """Return the text cut at its headings, in order.
 
-    With `numbered` a text without any is cut at its numbered clauses (`1. `, `2. `...), as far as they count up from 0
-    or 1. Text before the first heading is a section of level 0 without a title. `measures` counts what was found.
+    Headings are those of Markdown outside of fenced code (`#` to `max_level` marks, or a line
+    underlined with `===` or `---`), or the entries of a Debian changelog. With `numbered` a text
+    without headings is cut at its numbered clauses (`1. `, `2. `...), counting up from 0 or 1. Text
+    before the first heading is a section of level 0 without title. `measures` counts sections and
+    headings.
     """
-    marked = _entries(text) if _DEBIAN.match(text.lstrip()) else _marked_lines(text, max_level)
-    if numbered and not any(level for level, _, _ in marked):
-        marked = _clauses(text)
+    lines_with_headings = (
+        _changelog_lines(text)
+        if _DEBIAN.match(text.lstrip())
+        else _lines_with_headings(text, max_level)
+    )
+    if numbered and not any(level for level, _, _ in lines_with_headings):
+        lines_with_headings = _clause_lines(text)
     bodies: list[tuple[int, str, list[str]]] = [(0, "", [])]
-    for level, title, line in marked:
+    for level, title, line in lines_with_headings:
         if level:
             bodies.append((level, title, [line] if line else []))
         else:
@@ -99,64 +108,68 @@ def _section(level: int, title: str, body: list[str]) -> dict[str, object]:
     return {"level": level, "title": title, "text": "\n".join(body).strip("\n"), "words": words}
 
 
-def _marked_lines(text: str, max_level: int) -> list[tuple[int, str, str]]:
-    """(heading level or 0, heading title, what else there is of the line) of each line."""
-    marked: list[tuple[int, str, str]] = []
+def _lines_with_headings(text: str, max_level: int) -> list[tuple[int, str, str]]:
+    """Return (heading level or 0, heading title, rest of the line) of each line."""
+    result: list[tuple[int, str, str]] = []
     lines, fence = text.splitlines(), ""
     for number, line in enumerate(lines):
         mark = line.strip()[:3]
         if mark in ("```", "~~~") and fence in ("", mark):
             fence = "" if fence else mark
-        level, title = (0, "") if fence else _heading(line)
-        if not fence and _UNDERLINE.fullmatch(line) and _stands_alone(lines, number - 1):
+        level, title = (0, "") if fence else _parse_heading(line)
+        if not fence and _UNDERLINE.fullmatch(line) and _may_be_underlined(lines, number - 1):
             level, title = "=-".index(line[0]) + 1, lines[number - 1].strip()
             if level <= max_level:
-                marked.pop()
-        marked.append((level, title, "") if 0 < level <= max_level else (0, "", line))
-    return marked
+                result.pop()
+        result.append((level, title, "") if 0 < level <= max_level else (0, "", line))
+    return result
 
 
-def _stands_alone(lines: list[str], number: int) -> bool:
-    """Return whether the line is one that an underline makes a heading of: a paragraph of one line, that is nothing
-    else.
-    """
-    before = lines[number - 1].strip() if number > 0 else ""
+def _may_be_underlined(lines: list[str], number: int) -> bool:
+    """Return whether a line is a paragraph of one line, which an underline makes a heading."""
+    line_before = lines[number - 1].strip() if number > 0 else ""
     return (
         number >= 0
-        and not before
+        and not line_before
         and bool(_WORDS.match(lines[number]))
-        and not _heading(lines[number])[0]
+        and not _parse_heading(lines[number])[0]
     )
 
 
-def _entries(text: str) -> list[tuple[int, str, str]]:
-    """Return the same for a Debian changelog, whose lines with `#` are comments."""
-    found = [(line, _DEBIAN.match(line)) for line in text.splitlines()]
-    return [(1, entry[1], "") if entry else (0, "", line) for line, entry in found]
-
-
-def _clauses(text: str) -> list[tuple[int, str, str]]:
-    """Return the same for numbered clauses. The title of one is its number, with what follows as far as that is a
-    title: it ends with a full stop before the line does, or is a short line of its own.
+def _changelog_lines(text: str) -> list[tuple[int, str, str]]:
+    """Return the lines of a Debian changelog in the same form; lines with `#` are no headings
+    there.
     """
-    marked: list[tuple[int, str, str]] = []
-    lines, awaited = text.splitlines(), {0, 1}
+    matches = [(line, _DEBIAN.match(line)) for line in text.splitlines()]
+    return [(1, entry[1], "") if entry else (0, "", line) for line, entry in matches]
+
+
+def _clause_lines(text: str) -> list[tuple[int, str, str]]:
+    """Return the lines with numbered clauses as headings of level 1, in the same form.
+
+    The title is the number with a short first sentence, or with a short line of its own.
+    """
+    result: list[tuple[int, str, str]] = []
+    lines, expected_numbers = text.splitlines(), {0, 1}
     for number, line in enumerate(lines):
-        found = _CLAUSE.match(line)
-        if not found or int(found[1]) not in awaited:
-            marked.append((0, "", line))
+        match = _CLAUSE.match(line)
+        if not match or int(match[1]) not in expected_numbers:
+            result.append((0, "", line))
             continue
-        awaited = {int(found[1]) + 1}
-        alone = len(found[2]) <= _MAX_TITLE and not "".join(lines[number + 1 : number + 2]).strip()
-        named = (_NAMED.match(found[2]) or [found[2] if alone else ""])[0]
-        marked.append((1, f"{found[1]}. {named}".strip(), found[2][len(named) :].strip()))
-    return marked
+        expected_numbers = {int(match[1]) + 1}
+        is_single_line = (
+            len(match[2]) <= _MAX_TITLE and not "".join(lines[number + 1 : number + 2]).strip()
+        )
+        title = (_NAMED.match(match[2]) or [match[2] if is_single_line else ""])[0]
+        result.append((1, f"{match[1]}. {title}".strip(), match[2][len(title) :].strip()))
+    return result
 
 
-def _heading(line: str) -> tuple[int, str]:
-    bare = line.strip()
-    title = bare.lstrip("#")
-    level = len(bare) - len(title)
+def _parse_heading(line: str) -> tuple[int, str]:
+    """Return the level and title of a Markdown heading with `#`; 0 and empty for another line."""
+    stripped = line.strip()
+    title = stripped.lstrip("#")
+    level = len(stripped) - len(title)
     if not 1 <= level <= 6 or (title and not title[0].isspace()):
         return 0, ""
     title = title.strip()
@@ -165,15 +178,15 @@ def _heading(line: str) -> tuple[int, str]:
 
 
 def detect_language(text: str, max_candidates: int = 3) -> dict[str, object]:
-    """Return the likeliest language as an ISO 639-1 code, `und` when the text has no letters to judge by, or none
-    is likely.
+    """Return the most likely language as an ISO 639-1 code, `und` if the text has no letters or
+    none is likely.
 
-    Reads the first 10,000 characters; the same text always gives the same answer. `reliable` needs 20 letters
-    and a confidence of 0.8.
+    Only the first 10,000 characters are read, and the same text always gives the same result.
+    `reliable` requires 20 letters and a confidence of 0.8.
     """
     sample = text[:_LANGUAGE_SAMPLE]
     letters = sum(map(str.isalpha, sample))
-    ranked = _languages(sample) if letters else []
+    ranked = _rank_languages(sample) if letters else []
     if ranked and ranked[0][1] < _LANGUAGE_LIKELY:
         ranked = []
     candidates = [
@@ -189,10 +202,10 @@ def detect_language(text: str, max_candidates: int = 3) -> dict[str, object]:
     }
 
 
-def _languages(sample: str) -> list[tuple[str, float]]:
+def _rank_languages(sample: str) -> list[tuple[str, float]]:
     shares: dict[str, float] = {}
     with _loading:
-        identifier = _identifier()
+        identifier = _load_model()
     for label, share in identifier.rank(sample.encode("utf-8", "replace")):
         code = _VARIETIES.get(label, label)
         shares[code] = shares.get(code, 0.0) + share
@@ -203,8 +216,8 @@ def _languages(sample: str) -> list[tuple[str, float]]:
 
 
 @cache
-def _identifier() -> Any:
-    """Return the model, read once. It is asked for the languages that have a code of two letters, and their
+def _load_model() -> Any:
+    """Return the language model, loaded once, for the languages with two-letter codes and their
     varieties.
     """
     from py3langid.langid import MODEL_FILE, LanguageIdentifier

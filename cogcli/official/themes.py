@@ -1,4 +1,4 @@
-"""Items that speak of the same: clusters by TF-IDF, cosine and average linkage."""
+"""Clusters of items about the same topic, by TF-IDF, cosine and average linkage."""
 
 from __future__ import annotations
 
@@ -26,43 +26,46 @@ def cluster_themes(
     max_clusters: float = 8,
     context: str | None = None,
 ) -> dict[str, object]:
-    """Return clusters of two or more items by the words they share; the rest is `unclustered`.
+    """Return clusters of two or more items that share words; the others are `unclustered`.
 
-    A cluster has `label` (a hint label whose words its items hold, else the words most of them share), `items` as
-    given, their `indices` from 0, `size` and `cohesion` (mean cosine of its pairs). Words of `context` are common to
-    all and tell nothing apart; of an item the first 5,000 characters are compared. At most `max_clusters`, the
-    largest. Permuting the items changes no cluster.
-    Refused: no words at all (`no-evidence`), over 300 items (`too-large`).
+    A cluster has `label` (a hint label whose words its items contain, else their most frequent
+    words), the `items`, their `indices` from 0, `size` and `cohesion` (mean cosine of its pairs).
+    Words of `context` are ignored; of each item the first 5,000 characters are compared. At most
+    `max_clusters` are returned, the largest. The order of the items does not change the clusters.
+    Raise Refused `no-evidence` without words, `too-large` for over 300 items.
     """
     if len(items) > _MAX_ITEMS:
         raise Refused("too-large", f"{len(items)} items; at most {_MAX_ITEMS} are compared")
     texts = [text_of(item)[:_MAX_LETTERS] for item in items]
     common = set(stems(context or ""))
     counts = [Counter(term for term in stems(text) if term not in common) for text in texts]
-    spread = Counter(term for terms in counts for term in terms)
-    vectors = [_vector(terms, spread, len(texts)) for terms in counts]
+    item_count = Counter(term for terms in counts for term in terms)
+    vectors = [_vector(terms, item_count, len(texts)) for terms in counts]
     if not any(vectors):
         raise Refused("no-evidence", "no item holds a word to compare")
-    hinted = _hinted(texts, hint_labels or [])
-    taken = {index for ids in hinted.values() for index in ids}
-    free = [index for index, vector in enumerate(vectors) if vector and index not in taken]
-    groups = [(label, ids) for label, ids in hinted.items() if ids] + [
-        ("", ids) for ids in _linked(vectors, free)
+    items_by_label = _items_by_label(texts, hint_labels or [])
+    labelled = {index for ids in items_by_label.values() for index in ids}
+    free = [index for index, vector in enumerate(vectors) if vector and index not in labelled]
+    groups = [(label, ids) for label, ids in items_by_label.items() if ids] + [
+        ("", ids) for ids in _link_clusters(vectors, free)
     ]
     groups.sort(key=lambda group: (-len(group[1]), sorted(texts[i] for i in group[1])))
-    kept = groups[: max(1, int(max_clusters))]
-    clusters = [_cluster(label or _label(ids, texts), ids, items, vectors) for label, ids in kept]
-    inside = {index for _, ids in kept for index in ids}
-    outside = [item for index, item in enumerate(items) if index not in inside]
+    largest = groups[: max(1, int(max_clusters))]
+    clusters = [
+        _cluster(label or _label(ids, texts), ids, items, vectors) for label, ids in largest
+    ]
+    clustered = {index for _, ids in largest for index in ids}
+    unclustered = [item for index, item in enumerate(items) if index not in clustered]
     quality = {
         "items": len(items),
-        "clustered": len(inside),
-        "coverage": round(len(inside) / len(items), 3),
+        "clustered": len(clustered),
+        "coverage": round(len(clustered) / len(items), 3),
     }
     return {
         "clusters": clusters,
-        "unclustered": outside,
-        "cluster_quality": quality | {"clusters": len(kept), "left_out": len(groups) - len(kept)},
+        "unclustered": unclustered,
+        "cluster_quality": quality
+        | {"clusters": len(largest), "left_out": len(groups) - len(largest)},
         "method": "rules:tfidf-average-link",
     }
 
@@ -81,30 +84,36 @@ def _cosine(one: Vector, other: Vector) -> float:
     return math.fsum(weight * large[term] for term, weight in small.items() if term in large)
 
 
-def _hinted(texts: list[str], labels: list[str]) -> dict[str, list[int]]:
-    """Per label the items that hold all of its words; an item belongs to the first such label."""
-    wanted = {label: set(stems(label)) for label in labels if stems(label)}
-    found: dict[str, list[int]] = {label: [] for label in wanted}
+def _items_by_label(texts: list[str], labels: list[str]) -> dict[str, list[int]]:
+    """Return the indices of the items that contain all words of a label, by label. The first
+    matching label counts.
+    """
+    stems_by_label = {label: set(stems(label)) for label in labels if stems(label)}
+    items_by_label: dict[str, list[int]] = {label: [] for label in stems_by_label}
     for index, text in enumerate(texts):
-        words = set(stems(text))
-        label = next((label for label, terms in wanted.items() if terms <= words), None)
+        item_stems = set(stems(text))
+        label = next(
+            (label for label, terms in stems_by_label.items() if terms <= item_stems), None
+        )
         if label is not None:
-            found[label].append(index)
-    return found
+            items_by_label[label].append(index)
+    return items_by_label
 
 
-def _linked(vectors: list[Vector], free: list[int]) -> list[list[int]]:
-    """Return clusters of two or more: the closest two are joined until none are close enough (Lance-Williams
-    averages).
+def _link_clusters(vectors: list[Vector], free: list[int]) -> list[list[int]]:
+    """Return clusters of two or more indices. The closest two are joined until none is close enough
+    (Lance-Williams averages).
     """
     members = {n: [i] for n, i in enumerate(sorted(free, key=lambda i: sorted(vectors[i].items())))}
-    near: dict[tuple[int, int], float] = {}
-    for one, other in combinations(members, 2):
-        near[one, other] = near[other, one] = _cosine(
-            vectors[members[one][0]], vectors[members[other][0]]
+    similarity: dict[tuple[int, int], float] = {}
+    for one, another in combinations(members, 2):
+        similarity[one, another] = similarity[another, one] = _cosine(
+            vectors[members[one][0]], vectors[members[another][0]]
         )
     closest = [
-        (-cosine, *pair) for pair, cosine in near.items() if pair[0] < pair[1] and cosine >= _LEAST
+        (-cosine, *pair)
+        for pair, cosine in similarity.items()
+        if pair[0] < pair[1] and cosine >= _LEAST
     ]
     heapify(closest)
     for new in count(len(members)):
@@ -113,20 +122,25 @@ def _linked(vectors: list[Vector], free: list[int]) -> list[list[int]]:
         if not closest:
             break
         _, a, b = heappop(closest)
-        left, right = members.pop(a), members.pop(b)
+        members_a, members_b = members.pop(a), members.pop(b)
         for third in members:
-            mean = (len(left) * near[a, third] + len(right) * near[b, third]) / len(left + right)
-            near[new, third] = near[third, new] = mean
+            mean = (
+                len(members_a) * similarity[a, third] + len(members_b) * similarity[b, third]
+            ) / len(members_a + members_b)
+            similarity[new, third] = similarity[third, new] = mean
             if mean >= _LEAST:
                 heappush(closest, (-mean, third, new))
-        members[new] = left + right
+        members[new] = members_a + members_b
     return [sorted(ids) for ids in members.values() if len(ids) > 1]
 
 
 def _label(ids: list[int], texts: list[str]) -> str:
-    """Return the words that most items of a cluster hold."""
-    held = Counter(word for index in ids for word in set(content_words(texts[index])))
-    ranked = sorted((word for word in held if held[word] > 1), key=lambda word: (-held[word], word))
+    """Return the words that most items of a cluster contain."""
+    count_by_word = Counter(word for index in ids for word in set(content_words(texts[index])))
+    ranked = sorted(
+        (word for word in count_by_word if count_by_word[word] > 1),
+        key=lambda word: (-count_by_word[word], word),
+    )
     return ", ".join(ranked[:_LABEL_WORDS]) or texts[ids[0]][:60]
 
 

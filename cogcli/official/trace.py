@@ -1,4 +1,4 @@
-"""Events folded into the state of a trace, ours or anyone's; what the state says of failures, retries and time."""
+"""Folds events of any tool into the state of a trace, and reports failures, retries and times."""
 
 from __future__ import annotations
 
@@ -53,42 +53,43 @@ def analyze_trace(
     output_views: list[str] | None = None,
     thresholds: dict[str, object] | None = None,
 ) -> dict[str, object]:
-    """Return the state after these events, and what it holds: counts, steps, decisions, what events state.
+    """Return the state after these events, and views of it: counts, steps, decisions, statements.
 
-    Folding events in parts gives the same state as at once. `state_mode` is merge (go on from `trace_state`) or
-    replace; `mode` is full, or summary without the views; `output_views` names the views wanted. Steps and decisions
-    are nodes of `decision_graph`; `confidence` is the mean of those that events state, absent without any;
-    `risk_candidates` are failures, refusals, retries, steps without an end and breached thresholds.
-    Refused: an unknown mode or view, a state of another version (`unsupported`), too many events (`too-large`).
+    Folding events in parts gives the same state as at once. `state_mode` is merge (continue from
+    `trace_state`) or replace; `mode` is full, or summary without the views; `output_views` selects
+    views. Steps and decisions are nodes of `decision_graph`; `confidence` is the mean of the stated
+    ones, absent without any; `risk_candidates` are failures, refusals, retries, steps without an
+    end and breached thresholds. Raise Refused `unsupported` for an unknown mode or view or a state
+    of another version, `too-large` for too many events.
     """
-    _require_known("state_mode", state_mode or "merge", ("merge", "replace"))
-    _require_known("mode", mode or "full", ("full", "summary"))
+    _require_choice("state_mode", state_mode or "merge", ("merge", "replace"))
+    _require_choice("mode", mode or "full", ("full", "summary"))
     for view in output_views or ():
-        _require_known("output_views", view, _VIEWS)
+        _require_choice("output_views", view, _VIEWS)
     if len(events) > _MAX_EVENTS:
         raise Refused(
             "too-large", f"{len(events)} events; at most {_MAX_EVENTS} are folded at once"
         )
     earlier = trace_state if trace_state and state_mode != "replace" else None
-    if earlier is not None and (earlier.get("version") != VERSION or not _is_state(earlier)):
+    if earlier is not None and (earlier.get("version") != VERSION or not _is_valid_state(earlier)):
         raise Refused(
             "unsupported", f"trace_state is none of version {VERSION}", "start with an empty one"
         )
     state: dict[str, Any] = copy.deepcopy(_EMPTY if earlier is None else earlier)
-    session = trace_session_id or state["session_id"] or _session(goal, events)
+    session = trace_session_id or state["session_id"] or _session_id(goal, events)
     state["session_id"] = session
     for event in events:
-        _fold(state, event)
+        _apply_event(state, event)
     views: dict[str, object] = {
-        "decision_graph": _graph(state),
+        "decision_graph": _decision_graph(state),
         "assumptions": state["assumptions"],
         "alternative_paths": state["alternatives"],
-        "risk_candidates": _risks(state, _limits(thresholds)),
+        "risk_candidates": _risks(state, _parse_thresholds(thresholds)),
         "summary": _summary(goal, state),
     }
     if state["confidences"]:
         views["confidence"] = round(math.fsum(state["confidences"]) / len(state["confidences"]), 4)
-    wanted = output_views or (_VIEWS if mode != "summary" else ("summary",))
+    selected_views = output_views or (_VIEWS if mode != "summary" else ("summary",))
     return {
         "trace_session_id": session,
         "updated_trace_state": state,
@@ -96,25 +97,26 @@ def analyze_trace(
         "trace_version": VERSION,
         "events_errors": state["events_errors"],
         "method": "rules:fold",
-        **{name: views[name] for name in wanted if name in views},
+        **{name: views[name] for name in selected_views if name in views},
     }
 
 
-def _require_known(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
+def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise Refused if a value is not one of `known`."""
+    if value not in choices:
         raise Refused(
-            "unsupported", f"{name}: {value!r:.40} is not known; known are {', '.join(known)}"
+            "unsupported", f"{name}: {value!r:.40} is not known; known are {', '.join(choices)}"
         )
 
 
 def checksum(state: object) -> str:
-    """SHA-256 of the state as canonical JSON."""
+    """Return the SHA-256 of the state as canonical JSON."""
     text = json.dumps(state, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _session(goal: str, events: list[object]) -> str:
-    """Return the id that the events share, else one of their content."""
+def _session_id(goal: str, events: list[object]) -> str:
+    """Return the session id in the events, else one derived from goal and first event."""
     for name in ("trace_session_id", "session_id", "trace_id", "run_id"):
         found = next(
             (e[name] for e in events if isinstance(e, dict) and isinstance(e.get(name), str)), None
@@ -124,7 +126,7 @@ def _session(goal: str, events: list[object]) -> str:
     return "trace-" + checksum([goal, events[:1]])[7:19]
 
 
-def _is_state(earlier: dict[str, Any]) -> bool:
+def _is_valid_state(earlier: dict[str, Any]) -> bool:
     steps: Any = earlier.get("steps")
     parts = all(
         isinstance(earlier.get(name), type(v)) for name, v in _EMPTY.items() if v is not None
@@ -158,77 +160,85 @@ _EMPTY: dict[str, Any] = {
 }
 
 
-def _fold(state: dict[str, Any], event: object) -> None:
+def _apply_event(state: dict[str, Any], event: object) -> None:
+    """Change the state by one event."""
     index = state["events"]
     state["events"] += 1
     if not isinstance(event, dict):
-        _add(state["events_errors"], {"index": index, "found": type(event).__name__})
+        _add_entry(state["events_errors"], {"index": index, "found": type(event).__name__})
         return
     payload = event.get("payload", event.get("data"))
     data: dict[str, Any] = payload if isinstance(payload, dict) else {}
-    both: dict[str, Any] = {**event, **data}
-    named = both if "event_type" not in event else event
-    kind = first_text(named, "event_type", "type", "event", "kind", "name") or "unknown"
+    members: dict[str, Any] = {**event, **data}
+    source_of_kind = members if "event_type" not in event else event
+    kind = first_text(source_of_kind, "event_type", "type", "event", "kind", "name") or "unknown"
     state["by_type"][kind] = state["by_type"].get(kind, 0) + 1
-    at = first_text(event, "timestamp", "time", "ts")
-    if at:
-        state["first_at"] = min(state["first_at"] or at, at)
-        state["last_at"] = max(state["last_at"] or at, at)
-    for planned in list_of(both, "step_records"):
-        if isinstance(planned, dict) and first_text(planned, "id"):
-            step = _step(state, str(planned["id"]))
-            step["uses"] = planned.get("capability", planned.get("uses")) or step["uses"]
-            step["depends_on"] = [str(one) for one in list_of(planned, "depends_on")]
-    name = first_text(both, "step_id", "step", "node_id", "node")
+    time = first_text(event, "timestamp", "time", "ts")
+    if time:
+        state["first_at"] = min(state["first_at"] or time, time)
+        state["last_at"] = max(state["last_at"] or time, time)
+    for record in list_of(members, "step_records"):
+        if isinstance(record, dict) and first_text(record, "id"):
+            step = _step(state, str(record["id"]))
+            step["uses"] = record.get("capability", record.get("uses")) or step["uses"]
+            step["depends_on"] = [str(one) for one in list_of(record, "depends_on")]
+    name = first_text(members, "step_id", "step", "node_id", "node")
     if name:
-        _fold_step(_step(state, name), kind, both, event)
-    _fold_statements(state, kind, both, name, index)
+        _apply_to_step(_step(state, name), kind, members, event)
+    _add_statements(state, kind, members, name, index)
 
 
-def _fold_step(
-    step: dict[str, Any], kind: str, both: dict[str, Any], event: dict[str, Any]
+def _apply_to_step(
+    step: dict[str, Any], kind: str, members: dict[str, Any], event: dict[str, Any]
 ) -> None:
-    status = first_text(both, "step_status", "status")
-    step["uses"] = first_text(both, "uses", "capability", "capability_id") or step["uses"]
+    """Change the state of a step by one event about it."""
+    status = first_text(members, "step_status", "status")
+    step["uses"] = first_text(members, "uses", "capability", "capability_id") or step["uses"]
     step["retries"] += kind.endswith(("retried", "retry"))
     if kind.endswith(("started", "start")):
         step["starts"] += 1
         step["status"] = "running"
-    ended = status if status in _ENDED and not kind.endswith(_BETWEEN) else ""
-    ended = ended or next((end for endings, end in _ENDINGS.items() if kind.endswith(endings)), "")
-    if ended:
-        step["status"] = ended
-        step["failed"] += ended in _FAILING
+    ending = status if status in _ENDED and not kind.endswith(_BETWEEN) else ""
+    ending = ending or next(
+        (end for endings, end in _ENDINGS.items() if kind.endswith(endings)), ""
+    )
+    if ending:
+        step["status"] = ending
+        step["failed"] += ending in _FAILING
     metrics = event.get("metrics")
-    given = {**metrics, **both} if isinstance(metrics, dict) else both
-    latency = given.get("latency_ms", given.get("duration_ms"))
-    if ended and is_number(latency):
+    figures = {**metrics, **members} if isinstance(metrics, dict) else members
+    latency = figures.get("latency_ms", figures.get("duration_ms"))
+    if ending and is_number(latency):
         step["ms"] = round(step["ms"] + latency, 6)
-    step["depends_on"] = [str(one) for one in list_of(both, "depends_on")] or step["depends_on"]
+    step["depends_on"] = [str(one) for one in list_of(members, "depends_on")] or step["depends_on"]
 
 
-def _fold_statements(
-    state: dict[str, Any], kind: str, both: dict[str, Any], step: str, index: int
+def _add_statements(
+    state: dict[str, Any], kind: str, members: dict[str, Any], step: str, index: int
 ) -> None:
-    """Return what the event itself states: decisions, assumptions, alternatives, a confidence."""
+    """Add the decisions, assumptions, alternatives and confidence that an event states."""
     place = {"event": index, **({"step": step} if step else {})}
-    decision = first_text(both, "decision", "verdict")
+    decision = first_text(members, "decision", "verdict")
     if decision and kind.endswith(("decided", "decision", "verified")):
-        shown = {"decision": decision, "by": first_text(both, "gate", "rule", "policy", "agent_id")}
-        _add(
-            state["decisions"], {**place, **shown, "reason": first_text(both, "reason")[:_MAX_TEXT]}
+        decided = {
+            "decision": decision,
+            "by": first_text(members, "gate", "rule", "policy", "agent_id"),
+        }
+        _add_entry(
+            state["decisions"],
+            {**place, **decided, "reason": first_text(members, "reason")[:_MAX_TEXT]},
         )
-    said = [both.get("text", both.get("message"))] if "assum" in kind else []
-    for one in list_of(both, "assumptions") or said:
+    assumption = [members.get("text", members.get("message"))] if "assum" in kind else []
+    for one in list_of(members, "assumptions") or assumption:
         if one:
-            _add(state["assumptions"], {**place, "statement": one})
-    options = list_of(both, "alternatives") or list_of(both, "candidates")
-    attempts = [one for one in list_of(both, "attempts") if isinstance(one, dict)]
+            _add_entry(state["assumptions"], {**place, "statement": one})
+    options = list_of(members, "alternatives") or list_of(members, "candidates")
+    attempts = [one for one in list_of(members, "attempts") if isinstance(one, dict)]
     if options or len(attempts) > 1:
-        _add(state["alternatives"], {**place, "paths": (options or attempts)[:20]})
-    confidence = both.get("confidence")
+        _add_entry(state["alternatives"], {**place, "paths": (options or attempts)[:20]})
+    confidence = members.get("confidence")
     if is_number(confidence) and 0 <= confidence <= 1:
-        _add(state["confidences"], confidence)
+        _add_entry(state["confidences"], confidence)
 
 
 def _step(state: dict[str, Any], name: str) -> dict[str, Any]:
@@ -236,12 +246,12 @@ def _step(state: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _add(entries: list[Any], entry: object) -> None:
+def _add_entry(entries: list[Any], entry: object) -> None:
     if len(entries) < _MAX_LISTED:
         entries.append(entry)
 
 
-def _graph(state: dict[str, Any]) -> dict[str, object]:
+def _decision_graph(state: dict[str, Any]) -> dict[str, object]:
     steps, decisions = (
         state["steps"],
         {f"decision-{n}": one for n, one in enumerate(state["decisions"], 1)},
@@ -251,31 +261,33 @@ def _graph(state: dict[str, Any]) -> dict[str, object]:
         for name, s in steps.items()
     ]
     edges = [{"from": one, "to": name} for name, s in steps.items() for one in s["depends_on"]]
-    for name, made in decisions.items():
-        nodes.append({"id": name, "kind": "decision", "by": made["by"], "status": made["decision"]})
-        edges += [{"from": made["step"], "to": name}] if "step" in made else []
+    for name, decision in decisions.items():
+        nodes.append(
+            {"id": name, "kind": "decision", "by": decision["by"], "status": decision["decision"]}
+        )
+        edges += [{"from": decision["step"], "to": name}] if "step" in decision else []
     return {"nodes": nodes, "edges": edges}
 
 
 def _risks(state: dict[str, Any], limits: dict[str, float]) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
+    risks: list[dict[str, object]] = []
     for name, step in state["steps"].items():
         flags = (
             ("failed", "high", step["failed"], step["status"]),
             ("retried", "low", step["retries"], f"{step['retries']} retries"),
             ("open", "medium", step["status"] == "running", "no end"),
         )
-        found += [
+        risks += [
             {"kind": kind, "step": name, "severity": severity, "text": f"{name}: {text}"}
-            for kind, severity, holds, text in flags
-            if holds
+            for kind, severity, applies, text in flags
+            if applies
         ]
     for decision in state["decisions"]:
         if decision["decision"].lower() in _REFUSING:
             text = f"{decision['by'] or 'decision'}: {decision['decision']}"
             place = {"step": decision["step"]} if "step" in decision else {}
-            found.append({"kind": "refused", "severity": "medium", "text": text, **place})
-    return found + [
+            risks.append({"kind": "refused", "severity": "medium", "text": text, **place})
+    return risks + [
         {"kind": "threshold", "severity": "high", "text": text}
         for text in _breaches(_metrics(state), limits)
     ]
@@ -286,24 +298,26 @@ def _summary(goal: str, state: dict[str, Any]) -> str:
     steps = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     times = f" from {state['first_at']} to {state['last_at']}" if state["first_at"] else ""
     retries = sum(step["retries"] for step in state["steps"].values())
-    said = f"{state['events']} events{times}; {len(state['steps'])} steps ({steps or 'none'}); {retries} retries; "
-    return f"{' '.join(goal.split())[:200]}: {said}{len(state['decisions'])} decisions."
+    step_text = f"{len(state['steps'])} steps ({steps or 'none'}); {retries} retries"
+    counts_text = f"{state['events']} events{times}; {step_text}; "
+    return f"{' '.join(goal.split())[:200]}: {counts_text}{len(state['decisions'])} decisions."
 
 
 def monitor_trace(
     trace: dict[str, object], thresholds: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """Return metrics of a trace and what is wrong with it: alert if a threshold is breached, warning if steps
-    failed, were retried or have no end, else ok.
+    """Return metrics of a trace and its status: alert, warning or ok.
 
-    The trace is the state that `analyze_trace` gives, or one with `steps` (a list or an object) or `metrics`, as an
-    episode's has. Thresholds are `max_` and a metric: failed, retries, error_rate, elapsed_ms, step_ms, open, events.
-    Refused: a trace without either (`no-evidence`), an unknown threshold (`bad-data`).
+    Alert means a breached threshold, warning means failed, retried or open steps. The trace is the
+    state that `analyze_trace` gives, or an object with `steps` (a list or an object) or `metrics`,
+    as an episode has. Thresholds are `max_` and a metric: failed, retries, error_rate, elapsed_ms,
+    step_ms, open, events. Raise Refused `no-evidence` for a trace without either, `bad-data` for an
+    unknown threshold.
     """
     metrics = _metrics(trace)
     if not metrics:
         raise Refused("no-evidence", "the trace has neither steps nor metrics")
-    alerts = _breaches(metrics, _limits(thresholds))
+    alerts = _breaches(metrics, _parse_thresholds(thresholds))
     flags = [name for name in ("failed", "retries", "open") if metrics.get(name)]
     status = "alert" if alerts else "warning" if flags else "ok"
     answer: dict[str, object] = {"status": status, "risk_flags": flags, "alerts": alerts}
@@ -311,13 +325,19 @@ def monitor_trace(
 
 
 def _metrics(trace: dict[str, Any]) -> dict[str, float]:
-    listed = trace.get("steps")
-    entries = list(listed.values()) if isinstance(listed, dict) else list_of(trace, "steps")
+    steps_member = trace.get("steps")
+    entries = (
+        list(steps_member.values()) if isinstance(steps_member, dict) else list_of(trace, "steps")
+    )
     steps = [step for step in entries if isinstance(step, dict)]
-    given = trace.get("metrics")
-    found = {k: v for k, v in given.items() if is_number(v)} if isinstance(given, dict) else {}
+    metrics_member = trace.get("metrics")
+    stated = (
+        {k: v for k, v in metrics_member.items() if is_number(v)}
+        if isinstance(metrics_member, dict)
+        else {}
+    )
     if not steps:
-        return found
+        return stated
     failed = sum(1 for step in steps if step.get("failed") or step.get("status") in _FAILING)
     times = [
         ms for ms in (step.get("ms", step.get("latency_ms")) for step in steps) if is_number(ms)
@@ -331,22 +351,22 @@ def _metrics(trace: dict[str, Any]) -> dict[str, float]:
         **({"elapsed_ms": round(math.fsum(times), 6), "step_ms": max(times)} if times else {}),
         **({"events": trace["events"]} if is_number(trace.get("events")) else {}),
     }
-    return measured | found
+    return measured | stated
 
 
-def _limits(thresholds: dict[str, object] | None) -> dict[str, float]:
-    found: dict[str, float] = {}
+def _parse_thresholds(thresholds: dict[str, object] | None) -> dict[str, float]:
+    limits: dict[str, float] = {}
     for key, value in (thresholds or {}).items():
         name = key.removeprefix("max_")
         if name not in _LIMITS or not key.startswith("max_") or not is_number(value):
-            known = ", ".join(f"max_{name}" for name in _LIMITS)
+            supported = ", ".join(f"max_{name}" for name in _LIMITS)
             raise Refused(
-                "bad-data", f"threshold {key!r:.40}: expected a number under one of {known}"
+                "bad-data", f"threshold {key!r:.40}: expected a number under one of {supported}"
             )
-        found[name] = value
-    return found
+        limits[name] = value
+    return limits
 
 
 def _breaches(metrics: dict[str, float], limits: dict[str, float]) -> list[str]:
-    over = [name for name, limit in limits.items() if metrics.get(name, 0) > limit]
-    return [f"{name} is {metrics[name]}, over {limits[name]}" for name in over]
+    exceeded = [name for name, limit in limits.items() if metrics.get(name, 0) > limit]
+    return [f"{name} is {metrics[name]}, over {limits[name]}" for name in exceeded]

@@ -1,4 +1,6 @@
-"""Frames of videos. What a stranger's file does to its reader, it does in a process of its own."""
+"""Frames of videos. A confined process decodes them, so that a malicious file can only break that
+process.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,12 @@ _MARKS = (
 
 
 def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[str, object]:
-    """Return frames at even distances over a video of at most 128 MiB: time in seconds, size, the picture as PNG in
-    base64.
+    """Return frames at even distances over a video of at most 128 MiB: time in seconds, size, and
+    PNG in base64.
 
-    At most 64 frames, and fewer where their pictures would be more than 6 MiB. Raise Refused for what is not a video,
-    has frames of more than 50 million pixels, or takes more than 40 seconds or 900 MB.
+    At most 64 frames, and fewer if their pictures would exceed 6 MiB. Raise Refused for a file that
+    is not a video, has frames of more than 50 million pixels, or takes more than 40 seconds or 900
+    MB.
     """
     if not 1 <= max_frames <= _MAX_FRAMES or not 16 <= width <= 1920:
         raise Refused("bad-data", f"1 to {_MAX_FRAMES} frames, 16 to 1920 pixels wide")
@@ -47,7 +50,7 @@ def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[st
 
 
 def extract(count: int, width: int, content: bytes = b"") -> dict[str, object]:
-    """Return the frames of a video's bytes, in a process that may break."""
+    """Return the frames of a video's bytes. Runs in a confined process."""
     import av
 
     try:
@@ -69,32 +72,32 @@ def _frames(container: InputContainer, count: int, width: int) -> list[dict[str,
     )
     if length is None and container.duration:
         length = container.duration / 1_000_000
-    wanted = [start + length * n / count for n in range(count)] if length else []
-    found: list[dict[str, object]] = []
-    left = _MAX_ENCODED
+    times = [start + length * n / count for n in range(count)] if length else []
+    rows: list[dict[str, object]] = []
+    bytes_left = _MAX_ENCODED
     for frame in container.decode(stream):
-        at = float(frame.time or 0.0)
-        if wanted and at < wanted[len(found)]:
+        time = float(frame.time or 0.0)
+        if times and time < times[len(rows)]:
             continue
-        row = _picture(frame, at - start, width)
-        left -= len(str(row["png"]))
-        if left < 0:
+        row = _frame_entry(frame, time - start, width)
+        bytes_left -= len(str(row["png"]))
+        if bytes_left < 0:
             break
-        found.append(row)
-        if len(found) == (len(wanted) or count):
+        rows.append(row)
+        if len(rows) == (len(times) or count):
             break
-    if not found:
+    if not rows:
         raise Refused("bad-data", "no frame can be decoded")
-    return found
+    return rows
 
 
-def _picture(frame: VideoFrame, at: float, width: int) -> dict[str, object]:
+def _frame_entry(frame: VideoFrame, time: float, width: int) -> dict[str, object]:
     if frame.width * frame.height > _MAX_PIXELS:
         raise Refused("too-large", f"a frame of {frame.width} x {frame.height} pixels")
     narrow = min(width, frame.width)
     height = max(1, round(frame.height * narrow / frame.width))
     png = base64.b64encode(_png(frame, narrow, height)).decode()
-    return {"time": round(at, 3), "width": narrow, "height": height, "png": png}
+    return {"time": round(time, 3), "width": narrow, "height": height, "png": png}
 
 
 def _png(frame: VideoFrame, width: int, height: int) -> bytes:

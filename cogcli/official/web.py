@@ -1,4 +1,4 @@
-"""Web pages that are already here: the readable part of an HTML text. Nothing is fetched."""
+"""The readable part of the HTML text of a page. Nothing is fetched."""
 
 from __future__ import annotations
 
@@ -48,18 +48,19 @@ _AROUND = {
 
 
 def extract_content(content: str) -> dict[str, object]:
-    """Return the readable text of a page as plain Markdown-like lines, its title, language and links.
+    """Return the readable text of a page as Markdown-like lines, with its title, language and
+    links.
 
-    Scripts, styles, navigation, forms and what the page hides are left out. What the page names as its content, by
-    `main` or its only `article`, is read whole; else its article, if one stands out, else all of it. Links keep their
-    address as written; only http, https, mailto and relative ones are listed, each once.
+    Scripts, styles, navigation, forms and hidden elements are left out. If the page has `main` or
+    exactly one `article`, that is read; otherwise its recognized article, or all of it. Links keep
+    their address as written; only http, https, mailto and relative ones are listed, each once.
     """
     require_page_size(content)
     return confined("web:read_page", content=content.encode("utf-8", "surrogatepass"))
 
 
 def require_page_size(content: str) -> None:
-    """Raise Refused for a page that is longer than pages may be."""
+    """Raise Refused for a page of more than 1 Mi characters."""
     if len(content) > _MAX_CHARACTERS:
         raise Refused(
             "too-large", f"page of {len(content)} characters; at most {_MAX_CHARACTERS} are read"
@@ -67,28 +68,32 @@ def require_page_size(content: str) -> None:
 
 
 def read_page(content: bytes) -> dict[str, object]:
-    """Return the answer of `extract_content` for a page in UTF-8, in a process that may break."""
+    """Return the result of `extract_content` for a page in UTF-8. Runs in a confined process."""
     return read_text_of_page(content.decode("utf-8", "surrogatepass"))
 
 
 def read_text_of_page(content: str) -> dict[str, object]:
-    """Return the same for the text of a page. Only for a process that is confined already."""
+    """Return the result of `extract_content` for the text of a page. Call it in a confined process
+    only.
+    """
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup(_closed(content), "html.parser")
+    soup = BeautifulSoup(_without_open_tag(content), "html.parser")
     remove_hidden(soup)
     articles = [] if soup.find("main") else soup.find_all("article", limit=2)
     root = soup.find("main") or (articles[0] if len(articles) == 1 else None)
-    text, links, depth = _read(root or soup)
-    article = "" if root or depth > _DEEPEST or len(text) < _ARTICLE else _article(soup)
+    text, links, depth = _read_element(root or soup)
+    article = "" if root or depth > _DEEPEST or len(text) < _ARTICLE else _recognize_article(soup)
     heading = re.search(r"^#{1,6} (.+)$", text, re.MULTILINE)
     title = _one_line(soup.title.get_text()) if soup.title else heading[1] if heading else ""
     language = str(soup.html.get("lang", "")) if soup.html else ""
     return {"text": article or text, "title": title, "language": language, "links": links}
 
 
-def _article(soup: BeautifulSoup) -> str:
-    """Return what stands out as the article of a page; empty without it, or without the library that looks for it."""
+def _recognize_article(soup: BeautifulSoup) -> str:
+    """Return the article that trafilatura recognizes in a page; empty without one, or without the
+    library.
+    """
     try:
         import trafilatura
     except ModuleNotFoundError as error:
@@ -105,15 +110,15 @@ def _article(soup: BeautifulSoup) -> str:
     return found.strip() if found and len(found) >= _ARTICLE else ""
 
 
-def _closed(html: str) -> str:
+def _without_open_tag(html: str) -> str:
     # The parser looks again and again for the end of a tag that has none; after the last ">" none can end. The
     # line end keeps the library from taking a short text for a file name.
     head, mark, tail = html.replace("\0", "").rpartition(">")
     return f"{head}{mark}{tail.replace('<', '&lt;')}\n"
 
 
-def _read(root: Tag) -> tuple[str, list[dict[str, str]], int]:
-    """Return the text and links of an element, and how deep it goes."""
+def _read_element(root: Tag) -> tuple[str, list[dict[str, str]], int]:
+    """Return the text and links of an element, and its depth."""
     from bs4.element import NavigableString, Tag
 
     parts: list[str] = []
@@ -122,25 +127,25 @@ def _read(root: Tag) -> tuple[str, list[dict[str, str]], int]:
     # A stack instead of recursion: pages may nest deeper than Python calls do.
     open_elements: list[tuple[Iterator[PageElement], str]] = [(iter(root.contents), "")]
     while open_elements:
-        children, after = open_elements[-1]
+        children, closing = open_elements[-1]
         node = next(children, None)
         if node is None:
-            parts.append(after)
+            parts.append(closing)
             open_elements.pop()
         elif isinstance(node, Tag) and node.name not in _UNREAD:
-            before, after = _AROUND.get(node.name, ("", ""))
-            parts.append(before)
-            open_elements.append((iter(node.contents), after))
+            opening, closing = _AROUND.get(node.name, ("", ""))
+            parts.append(opening)
+            open_elements.append((iter(node.contents), closing))
             depth = max(depth, len(open_elements))
-            _note_link(node, links)
+            _add_link(node, links)
         elif type(node) is NavigableString:
             parts.append(node)
     lines = map(_one_line, "".join(parts).split(_LINE))
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    return text, [{"href": href, "text": words} for href, words in links.items()], depth
+    return text, [{"href": href, "text": link_text} for href, link_text in links.items()], depth
 
 
-def _note_link(element: Tag, links: dict[str, str]) -> None:
+def _add_link(element: Tag, links: dict[str, str]) -> None:
     href = str(element.get("href") or "").strip() if element.name == "a" else ""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):|", href)
     if href and len(links) < _MAX_LINKS and scheme and (scheme[1] or "").lower() in _FOLLOWED:

@@ -1,4 +1,6 @@
-"""Addresses of pages as sources: written in one form, each once, and looked at without asking anybody."""
+"""Addresses of web pages as sources: normalized, without duplicates, and judged without any
+request.
+"""
 
 from __future__ import annotations
 
@@ -28,27 +30,29 @@ _SCRIPT = re.compile(r"[A-Z]+")
 
 
 def normalize_results(results: list[Any], mode: str = "quick") -> dict[str, object]:
-    """Return what a search found as items, each address once: `quick` with the snippet, `deep` with what to retrieve.
+    """Return search results as items, each address once: `quick` with the snippet, `deep` with the
+    address to retrieve.
 
-    A result without an http address is kept in `quick` if it has a snippet. Items have an id that follows from the
-    address alone.
+    A result without an http address is kept in `quick` if it has a snippet. The id of an item
+    follows from its address.
     """
     if mode not in ("quick", "deep"):
         raise Refused("unsupported", f"mode `{mode:.40}`; the modes are quick and deep")
     items: dict[str, dict[str, object]] = {}
     for result in results:
-        item = _item(result, deep=mode == "deep")
+        item = _result_item(result, deep=mode == "deep")
         if item is not None:
             items.setdefault(str(item["id"]), item)
     return {"items": list(items.values())}
 
 
 def verify_source(url: str, trusted_hosts: list[str] | None = None) -> dict[str, object]:
-    """Return whether an address is https, public, of one script in each part of its host, and of a listed host.
+    """Return whether an address is https, public, of one script in each part of its host, and of a
+    listed host.
 
-    Only the address is looked at: what stands there is not, and no name is looked up. Without a list none is trusted.
+    Nothing is requested and no name is resolved. Without a list no address is trusted.
     """
-    parts = _split(url)
+    parts = _parse_url(url)
     if parts is None:
         return {
             "trusted": False,
@@ -56,32 +60,32 @@ def verify_source(url: str, trusted_hosts: list[str] | None = None) -> dict[str,
             "normalized_source": {"url": url},
         }
     host = _host(parts)
-    mixed = next((label for label in _labels(host) if _mixes_scripts(label)), "")
-    listed = next((name for name in trusted_hosts or () if _is_of(host, name)), "")
+    mixed_label = next((label for label in _readable_labels(host) if _mixes_scripts(label)), "")
+    trusted_host = next((name for name in trusted_hosts or () if _is_host_of(host, name)), "")
     checks = {
         "https": (parts.scheme == "https", "it is not https"),
         "public": (_is_public(host), "its host is not public"),
-        "one_script": (not mixed, f"`{mixed}` mixes scripts, as look-alikes do"),
-        "listed": (bool(listed), "its host is on no list of trusted hosts"),
+        "one_script": (not mixed_label, f"`{mixed_label}` mixes scripts, as look-alikes do"),
+        "listed": (bool(trusted_host), "its host is on no list of trusted hosts"),
     }
     reasons = [why for holds, why in checks.values() if not holds]
-    source: dict[str, object] = {"url": _normalized(parts), "scheme": parts.scheme, "host": host}
-    source["shown_host"] = ".".join(_labels(host))
+    source: dict[str, object] = {"url": _normalize_url(parts), "scheme": parts.scheme, "host": host}
+    source["shown_host"] = ".".join(_readable_labels(host))
     source["checks"] = {name: holds for name, (holds, _) in checks.items()}
-    reason = "; ".join(reasons) or f"https, public, listed as {listed}"
+    reason = "; ".join(reasons) or f"https, public, listed as {trusted_host}"
     return {"trusted": not reasons, "reason": reason, "normalized_source": source}
 
 
-def _item(result: Any, *, deep: bool) -> dict[str, object] | None:
+def _result_item(result: Any, *, deep: bool) -> dict[str, object] | None:
     if not isinstance(result, dict):
         return None
     url = first_text(result, "url", "link", "href")
     snippet = " ".join(first_text(result, "snippet", "content", "description", "text").split())
-    parts = _split(url)
+    parts = _parse_url(url)
     if parts is None and (deep or not snippet):
         return None
-    address = _normalized(parts) if parts else ""
-    about: dict[str, object] = {
+    address = _normalize_url(parts) if parts else ""
+    identity: dict[str, object] = {
         "id": hashlib.sha256((address or snippet).encode("utf-8", "replace")).hexdigest()[:12],
         "title": " ".join(first_text(result, "title", "name").split())
         or (parts and _host(parts))
@@ -89,13 +93,13 @@ def _item(result: Any, *, deep: bool) -> dict[str, object] | None:
         "url": address,
     }
     return (
-        {**about, "source_ref": {"type": "url", "value": address}}
+        {**identity, "source_ref": {"type": "url", "value": address}}
         if deep
-        else {**about, "snippet": snippet}
+        else {**identity, "snippet": snippet}
     )
 
 
-def _split(url: str) -> SplitResult | None:
+def _parse_url(url: str) -> SplitResult | None:
     """Return the parts of an http or https address without user info; None for anything else."""
     text = url.strip()
     if len(text) > _MAX_URL or any(
@@ -113,40 +117,40 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _host(parts: SplitResult) -> str:
-    """Return the host as it is looked up; empty for none."""
+    """Return the host in the form in which it is resolved; empty if there is none."""
     name = (parts.hostname or "").removesuffix(".")
     if ":" in name:
         return name
     try:
-        written = name if name.isascii() else name.encode("idna").decode("ascii")
+        ascii_name = name if name.isascii() else name.encode("idna").decode("ascii")
     except UnicodeError:
         return ""
-    written = written.lower()
-    return written if _HOST.fullmatch(written) else ""
+    ascii_name = ascii_name.lower()
+    return ascii_name if _HOST.fullmatch(ascii_name) else ""
 
 
-def _normalized(parts: SplitResult) -> str:
-    """Return one form for addresses of one page: host in ASCII, no port of its scheme, fragment, or mark of an
-    advertiser.
+def _normalize_url(parts: SplitResult) -> str:
+    """Return one form for addresses of the same page: ASCII host, no default port, fragment or
+    tracking parameter.
     """
     host = _host(parts)
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
-    kept = (
+    pairs = (
         pair for pair in parts.query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0])
     )
     path = quote(parts.path, safe="%/:@!$&'()*+,;=~-._")
     return urlunsplit(
-        (parts.scheme, host + port, path or "/", quote("&".join(kept), safe=_IN_QUERY), "")
+        (parts.scheme, host + port, path or "/", quote("&".join(pairs), safe=_IN_QUERY), "")
     )
 
 
-def _labels(host: str) -> list[str]:
-    """Return the parts of a host as people read them."""
-    return [_readable(label) for label in host.split(".")]
+def _readable_labels(host: str) -> list[str]:
+    """Return the parts of a host in the form that people read."""
+    return [_decode_label(label) for label in host.split(".")]
 
 
-def _readable(label: str) -> str:
+def _decode_label(label: str) -> str:
     try:
         return label[4:].encode("ascii").decode("punycode") if label.startswith("xn--") else label
     except (UnicodeError, OverflowError):
@@ -165,7 +169,7 @@ def _is_public(host: str) -> bool:
     return ":" in host or ("." in host and host.rpartition(".")[2] not in _NOT_PUBLIC)
 
 
-def _is_of(host: str, name: str) -> bool:
-    """Return whether a host is a listed one or lies below it."""
+def _is_host_of(host: str, name: str) -> bool:
+    """Return whether a host is a listed one or a subdomain of it."""
     listed = name.strip().lower().removesuffix(".").removeprefix("*.")
     return bool(listed) and (host == listed or host.endswith(f".{listed}"))

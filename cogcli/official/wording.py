@@ -1,7 +1,4 @@
-"""Wording that a careful reader would question: claims nobody can keep, and gaps nobody has filled.
-
-The rules are lists of English phrases, so a finding says where to look, not that the text is wrong.
-"""
+"""Wording that a careful reader would question: promises that cannot be kept, and missing details."""
 
 from __future__ import annotations
 
@@ -48,50 +45,58 @@ _AROUND = 60
 
 
 def check_claims(text: str, max_risks: int = 200) -> dict[str, object]:
-    """Return promises and claims that one exception or one question would undo, each with place, severity and why."""
-    return _report(text, _CLAIMS, max_risks)
+    """Return promises and claims that one exception would disprove, each with place, severity and
+    reason.
+    """
+    return _find_risks(text, _CLAIMS, max_risks)
 
 
 def find_gaps(text: str, max_risks: int = 200) -> dict[str, object]:
-    """Placeholders, tasks without an owner and dates that name no day, each with place, severity and why."""
-    return _report(text, _GAPS, max_risks)
+    """Return placeholders, tasks without an owner and vague dates, each with place, severity and
+    reason.
+    """
+    return _find_risks(text, _GAPS, max_risks)
 
 
-def _report(text: str, rules: dict[str, str], max_risks: int) -> dict[str, object]:
-    named = "|".join(f"(?P<{kind.replace('-', '_')}>{pattern})" for kind, pattern in rules.items())
-    pattern = re.compile(rf"(?<![\w-])(?:{named})(?![\w-])", re.IGNORECASE)
+def _find_risks(text: str, rules: dict[str, str], max_risks: int) -> dict[str, object]:
+    alternatives = "|".join(
+        f"(?P<{kind.replace('-', '_')}>{pattern})" for kind, pattern in rules.items()
+    )
+    pattern = re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])", re.IGNORECASE)
     risks: list[dict[str, object]] = []
     count = 0
     for number, line in enumerate(text.splitlines(), 1):
         for match in pattern.finditer(line):
             count += 1
             if count <= max_risks:
-                risks.append(_risk(match, number))
+                risks.append(_risk_entry(match, number))
     return {"risks": risks, "count": count}
 
 
-def _risk(match: re.Match[str], line: int) -> dict[str, object]:
+def _risk_entry(match: re.Match[str], line: int) -> dict[str, object]:
     kind = str(match.lastgroup).replace("_", "-")
-    severity, why = _WHY[kind]
-    context = _context(match.string, match.start(), match.end())
+    severity, reason = _WHY[kind]
+    context = _surrounding_text(match.string, match.start(), match.end())
     risk = {"kind": kind, "severity": severity, "text": match[0], "line": line}
-    return {**risk, "context": context, "why": why}
+    return {**risk, "context": context, "why": reason}
 
 
-def _context(line: str, start: int, end: int) -> str:
-    """Return the place with up to 60 characters of whole words on both sides."""
-    before, after = line[max(0, start - _AROUND) : start], line[end : end + _AROUND]
+def _surrounding_text(line: str, start: int, end: int) -> str:
+    """Return a match with up to 60 characters of whole words on both sides."""
+    text_before, text_after = line[max(0, start - _AROUND) : start], line[end : end + _AROUND]
     if start > _AROUND:
-        before = f"… {before.partition(' ')[2]}"
+        text_before = f"… {text_before.partition(' ')[2]}"
     if len(line) > end + _AROUND:
-        after = f"{after.rpartition(' ')[0]} …"
-    return f"{before}{line[start:end]}{after}".strip()
+        text_after = f"{text_after.rpartition(' ')[0]} …"
+    return f"{text_before}{line[start:end]}{text_after}".strip()
 
 
 def rate_risks(risks: list[dict[str, object]]) -> dict[str, object]:
-    """Return one level for a list of risks: none, low, medium or high, with the score behind it and the worst first.
+    """Return one level for a list of risks (none, low, medium or high), with the score and the
+    risks, worst first.
 
-    A risk counts 1, 3 or 5 by its `severity`; the level is high from one high risk or 10 points, medium from 4.
+    A risk counts 1, 3 or 5 by its `severity`. The level is high from one high risk or 10 points,
+    medium from 4.
     """
     severities = [_severity(index, risk) for index, risk in enumerate(risks, 1)]
     counts = {severity: severities.count(severity) for severity in reversed(_WEIGHTS)}
@@ -103,7 +108,7 @@ def rate_risks(risks: list[dict[str, object]]) -> dict[str, object]:
         "score": score,
         "counts": counts,
         "ranked": ranked,
-        "summary": _in_words(counts, ranked),
+        "summary": _summary(counts, ranked),
     }
 
 
@@ -122,7 +127,7 @@ def _level(score: int, high: int) -> str:
     return "medium" if score >= 4 else "low" if score else "none"
 
 
-def _in_words(counts: dict[str, int], ranked: list[dict[str, object]]) -> str:
+def _summary(counts: dict[str, int], ranked: list[dict[str, object]]) -> str:
     if not ranked:
         return "No findings."
     parts = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)

@@ -14,7 +14,7 @@ from support.project import Project
 from support.raw_server import Conversation, serving
 
 from cogcli.base.credential_names import credential_reason, is_repository_folder
-from cogcli.official.files import off_limits
+from cogcli.official.files import refusal_of_path
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -74,12 +74,12 @@ def test_what_a_file_system_ignores_does_not_change_a_name(
 
 @pytest.mark.parametrize("name", NAMED)
 def test_these_names_usually_hold_credentials(tmp_path: Path, name: str) -> None:
-    assert off_limits(str(tmp_path / name)) == "files of this name usually hold credentials"
+    assert refusal_of_path(str(tmp_path / name)) == "files of this name usually hold credentials"
 
 
 @pytest.mark.parametrize("name", FREE)
 def test_these_do_not(tmp_path: Path, name: str) -> None:
-    assert off_limits(str(tmp_path / name)) == ""
+    assert refusal_of_path(str(tmp_path / name)) == ""
 
 
 def _reader(project: Project, path: str) -> None:

@@ -240,9 +240,9 @@ def test_without_the_fast_engine_only_what_is_shown_to_be_linear_is_run(
 ) -> None:
     monkeypatch.setenv("COGCLI_SCHEMA_ENGINE", "jsonschema")
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    patterns._limited.cache_clear()
+    patterns._limited_search.cache_clear()
     with pytest.raises(Refused, match="pattern"):
         validate("a", {"pattern": pattern})
     assert validate("aab", {"pattern": "^a*b$"})["valid"]
     assert validate("x-12", {"pattern": r"[a-z]-\d{1,3}$"})["valid"]
-    patterns._limited.cache_clear()
+    patterns._limited_search.cache_clear()

@@ -145,7 +145,7 @@ def test_csv_is_read_as_polars_does(table: list[dict[str, Any]]) -> None:
         [{name: str(value) for name, value in row.items()} for row in table] or [{"a": "1"}]
     )
     content = frame.write_csv()
-    text, problems = sheets._decoded(content.encode(), "a.csv")
+    text, problems = sheets._decode_lines(content.encode(), "a.csv")
     assert (text, problems) == (content, [])
 
 
