@@ -102,8 +102,8 @@ def _cases(command: str, result: CheckResult) -> list[ReportCase]:
     known = {"reason": result.reason, "curl": result.curl, "episode": result.episode}
     text = "\n".join(f"{name}: {part}" for name, part in known.items() if part)
 
-    def failures(failed: bool, message: str) -> tuple[CaseFailure, ...]:
-        return (CaseFailure(result.code or "verify.failed", message, text),) if failed else ()
+    def failures(has_failed: bool, message: str) -> tuple[CaseFailure, ...]:
+        return (CaseFailure(result.code or "verify.failed", message, text),) if has_failed else ()
 
     if not result.checks:
         notes = (f"skipped: {result.reason}",) if result.status == SKIPPED else ()

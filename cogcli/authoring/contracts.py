@@ -146,7 +146,7 @@ def check_contracts(
     with place as folder:
         survey = _ContractSurvey(settings, catalog, folder, real)
         for id in ids:
-            survey.add(catalog.capabilities[id], once=once)
+            survey.add(catalog.capabilities[id], first_only=once)
         histories = tuple(survey.run(place, calls) for (_, place), calls in survey.rounds.items())
         checked = tuple(survey.conclude(catalog.capabilities[id]) for id in ids)
     return ContractResults(checked, time.monotonic() - begun, histories, catalog)
@@ -177,13 +177,13 @@ class _ContractSurvey:
         self._judged: dict[str, list[_JudgedCall]] = {}
         self._all_needs = RequirementSearch(self._catalog, self._options)
 
-    def add(self, capability: Capability, *, once: bool) -> None:
+    def add(self, capability: Capability, *, first_only: bool) -> None:
         """Plan the calls of a capability, unless it requires something that is missing here."""
         needs = self._needs[capability.id] = self._find_needs(capability)
         if needs:
             return
-        for number, binding in enumerate(self._bindings(capability)[: 1 if once else None]):
-            for call in self._calls(capability, first=number == 0, once=once):
+        for number, binding in enumerate(self._bindings(capability)[: 1 if first_only else None]):
+            for call in self._calls(capability, first=number == 0, first_only=first_only):
                 example = call.example
                 own = example is not None and example.own_folder
                 place = self._place_of(capability, example) if example and own else ""
@@ -191,18 +191,20 @@ class _ContractSurvey:
                 self.rounds.setdefault((number, place), []).append(planned)
 
     def _find_needs(self, capability: Capability) -> tuple[MissingRequirement, ...]:
-        trusted = self._catalog.capabilities.get(capability.id)
-        if trusted is None or trusted.file != capability.file:
+        usable = self._catalog.capabilities.get(capability.id)
+        if usable is None or usable.file != capability.file:
             return (TRUST,)
-        called = dict.fromkeys((capability.id, *(gate.capability for gate in capability.gates)))
-        needs = [need for id in called for need in self._all_needs.capability(id)]
-        needs = needs or list(self._not_called(capability))
+        capabilities = dict.fromkeys(
+            (capability.id, *(gate.capability for gate in capability.gates))
+        )
+        needs = [need for id in capabilities for need in self._all_needs.capability(id)]
+        needs = needs or list(self._call_obstacles(capability))
         if not needs and not examples_of(capability):
             needs.append(MissingRequirement("example", "no example that runs"))
         return tuple(needs)
 
-    def _not_called(self, capability: Capability) -> Iterator[MissingRequirement]:
-        """Yield the reasons for not calling the selected binding of a capability although it is
+    def _call_obstacles(self, capability: Capability) -> Iterator[MissingRequirement]:
+        """Yield the reasons for not calling the selected binding of a capability, although it is
         callable.
         """
         if capability.id in self._real:
@@ -212,20 +214,20 @@ class _ContractSurvey:
         if not all(layer.trusted for layer in layers):
             yield TRUST
             return
-        outside = find_outside_need(self._catalog, capability, link)
-        if outside is not None:
-            yield from self._outside_needs(capability, outside)
+        remote_need = find_outside_need(self._catalog, capability, link)
+        if remote_need is not None:
+            yield from self._remote_needs(capability, remote_need)
         elif capability.effect != "none" and {layer.name for layer in layers} != {BUILT_IN}:
             yield MissingRequirement("effects", f"its effect class is {capability.effect}")
 
-    def _outside_needs(
-        self, capability: Capability, outside: MissingRequirement
+    def _remote_needs(
+        self, capability: Capability, remote_need: MissingRequirement
     ) -> Iterator[MissingRequirement]:
         """Yield the needs that prevent calling a capability outside this machine."""
         if capability.effect != "none":
-            yield outside._replace(cure="")
+            yield remote_need._replace(cure="")
         elif not variable(self._settings.environ, NETWORK):
-            yield outside._replace(cure=f"{NETWORK}=1")
+            yield remote_need._replace(cure=f"{NETWORK}=1")
 
     def _layers_of(self, capability: Capability, link: ChainLink) -> list[Layer]:
         """Return the layers that declare the capability with its examples, the binding and the
@@ -257,9 +259,11 @@ class _ContractSurvey:
             found.append(catalog.bindings[id])
         return found
 
-    def _calls(self, capability: Capability, *, first: bool, once: bool) -> list[ContractCall]:
+    def _calls(
+        self, capability: Capability, *, first: bool, first_only: bool
+    ) -> list[ContractCall]:
         calls = example_calls(capability, self._path_of(capability))
-        if once:
+        if first_only:
             return calls[:1]
         if first:
             inputs = calls[0].inputs if calls else minimal_inputs(capability)
@@ -370,8 +374,8 @@ def _need_of_call(planned: _PlannedCall, step: StepHistory) -> MissingRequiremen
         return None
     kind = _CURES.get(error.code)
     safety = planned.capability.safety
-    apart = safety is not None and "sandboxed_execution" in safety.scope_constraints
-    if apart and planned.call.example and error.reason == "unsupported":
+    is_sandboxed = safety is not None and "sandboxed_execution" in safety.scope_constraints
+    if is_sandboxed and planned.call.example and error.reason == "unsupported":
         kind = "isolation"
     return (
         MissingRequirement(kind, error.message or step.reason, error.hint or "") if kind else None

@@ -21,7 +21,7 @@ from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.authoring.contracts import check_contracts
 from cogcli.authoring.skill_test_run import CaseRun
-from cogcli.authoring.skill_tests import UNTRUSTED, all_cases, run_cases, unmet_needs
+from cogcli.authoring.skill_tests import UNTRUSTED, all_cases, find_unmet_needs, run_cases
 from cogcli.authoring.spec_results import (
     TRUST,
     SpecResult,
@@ -62,7 +62,7 @@ class _TestedCase(NamedTuple):
 
     @property
     def lacking_extra(self) -> MissingRequirement | None:
-        """The missing extra that ended the run, whatever the case expects; None without one."""
+        """The missing extra that ended the run, or None. The case may expect that error."""
         failure = self.run.outcome.failure if self.run else None
         if failure is None or failure.code != "env.extra":
             return None
@@ -78,13 +78,13 @@ class _TestedCase(NamedTuple):
         """Whether the case failed for another reason than a missing extra."""
         return self.result.status == FAILED and self.lacking_extra is None
 
-    def really_ran(self, outside: Collection[str]) -> bool:
+    def really_ran(self, remote_ids: Collection[str]) -> bool:
         """Return whether the case passed with a successful run, and no stub answered for one of these
         capabilities.
         """
         if self.run is None or self.result.status != PASSED or not self.case.ends_well:
             return False
-        return self.run.catalog.stubbed.isdisjoint(outside)
+        return self.run.catalog.stubbed.isdisjoint(remote_ids)
 
 
 def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
@@ -137,30 +137,30 @@ def _failed_result(base: CheckResult, case: CheckResult) -> SpecResult:
 def _judge_skill(
     settings: Settings,
     base: CheckResult,
-    tested: Sequence[_TestedCase],
+    tested_cases: Sequence[_TestedCase],
     needs: tuple[MissingRequirement, ...],
-    outside: Mapping[str, MissingRequirement],
+    remote_needs: Mapping[str, MissingRequirement],
 ) -> SpecResult:
     """Return the result of a skill from the results of its cases.
 
-    `needs` are the needs of its specs, `outside` those of the capabilities that it calls outside
-    this machine.
+    `needs` are the needs of its specs, `remote_needs` the needs of its calls outside this machine,
+    by capability.
     """
-    if any(each.is_untrusted for each in tested):
+    if any(each.is_untrusted for each in tested_cases):
         return _needing_result(base, (TRUST,))
-    failed = next((each.result for each in tested if each.has_failed), None)
+    failed = next((each.result for each in tested_cases if each.has_failed), None)
     if failed is not None:
         return _failed_result(base, failed)
-    ran = [each.result for each in tested if each.really_ran(outside)]
-    missing = _find_missing(settings, tested, needs, outside, has_run=bool(ran))
+    ran = [each.result for each in tested_cases if each.really_ran(remote_needs)]
+    missing = _find_missing(settings, tested_cases, needs, remote_needs, has_run=bool(ran))
     return _needing_result(base, missing) if missing else SpecResult(_passed_result(base, ran))
 
 
 def _find_missing(
     settings: Settings,
-    tested: Sequence[_TestedCase],
+    tested_cases: Sequence[_TestedCase],
     needs: tuple[MissingRequirement, ...],
-    outside: Mapping[str, MissingRequirement],
+    remote_needs: Mapping[str, MissingRequirement],
     *,
     has_run: bool,
 ) -> tuple[MissingRequirement, ...]:
@@ -168,9 +168,9 @@ def _find_missing(
     if needs:
         return needs
     has_network = bool(variable(settings.environ, NETWORK))
-    if outside and not has_network:
-        return tuple(outside.values())
-    return () if has_run else _needs_of_cases(settings, tested)
+    if remote_needs and not has_network:
+        return tuple(remote_needs.values())
+    return () if has_run else _needs_of_cases(settings, tested_cases)
 
 
 def _passed_result(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:
@@ -184,14 +184,14 @@ def _needing_result(base: CheckResult, needs: tuple[MissingRequirement, ...]) ->
 
 
 def _needs_of_cases(
-    settings: Settings, tested: Sequence[_TestedCase]
+    settings: Settings, tested_cases: Sequence[_TestedCase]
 ) -> tuple[MissingRequirement, ...]:
     """Return the needs of a skill without a passed case: those of its cases, or the need of a case
     that runs it.
     """
-    extras = [each.lacking_extra for each in tested]
-    ending_well = [each.case for each in tested if each.case.ends_well]
-    unmet = [need for case in ending_well for need in unmet_needs(settings, case)]
+    extras = [each.lacking_extra for each in tested_cases]
+    ending_well = [each.case for each in tested_cases if each.case.ends_well]
+    unmet = [need for case in ending_well for need in find_unmet_needs(settings, case)]
     needs = tuple(dict.fromkeys([*filter(None, extras), *unmet]))
     return needs or (MissingRequirement("case", "a case that runs it", "cogcli test --record EP"),)
 
@@ -236,11 +236,11 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
     tested = _test(settings, catalog.skills)
     ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for history in called.histories:
-        _note_run_specs(ran, catalog, history, {})
+        _add_run_specs(ran, catalog, history, {})
     outside = {id: dict(_outside_calls(settings, catalog, id)).keys() for id in catalog.skills}
     for each in tested:
         if each.run is not None:
-            _note_run_specs(ran, each.run.catalog, each.run.outcome.history, outside)
+            _add_run_specs(ran, each.run.catalog, each.run.outcome.history, outside)
     specs: dict[str, Mapping[str, Capability | Binding | Skill]] = {
         "capabilities": catalog.capabilities,
         "bindings": catalog.bindings,
@@ -266,25 +266,25 @@ def _count(
     }
 
 
-def _note_run_specs(
-    ran: Mapping[str, set[str]],
+def _add_run_specs(
+    run_ids: Mapping[str, set[str]],
     catalog: Catalog,
     fold: History,
-    outside: Mapping[str, Collection[str]],
+    remote_by_skill: Mapping[str, Collection[str]],
 ) -> None:
-    """Add the specs to `ran` that a log records as called and answered, including gates and nested
-    runs.
+    """Add to `run_ids` the specs that a log records as called and answered, including gates and
+    nested runs.
 
-    `outside` are, by skill, the capabilities that it calls outside this machine.
+    `remote_by_skill` are the capabilities that each skill calls outside this machine.
     """
     stubbed = catalog.stubbed
     for view in fold.runs.values():
-        if view.status == "ok" and stubbed.isdisjoint(outside.get(view.skill, ())):
-            ran["skills"].add(view.skill)
+        if view.status == "ok" and stubbed.isdisjoint(remote_by_skill.get(view.skill, ())):
+            run_ids["skills"].add(view.skill)
         for step in view.steps.values():
             capability = catalog.capability(step.uses)
             if capability is None or capability.id in stubbed or not step.binding:
                 continue
             if any(attempt.status == "success" for attempt in step.attempts):
-                ran["capabilities"].add(capability.id)
-                ran["bindings"].add(step.binding)
+                run_ids["capabilities"].add(capability.id)
+                run_ids["bindings"].add(step.binding)

@@ -136,7 +136,7 @@ class _Verifier:
         static = self._static_checks(specs)
         judge_exchange = judge_of(self._judged_binding(specs.binding), specs.service)
         server = self._server(scenario, specs.service)
-        base = base._replace(called=_name_called(server, specs.service))
+        base = base._replace(called=_answerer(server, specs.service))
 
         def target() -> CaseTarget:
             called = with_mock_server(specs, server.url) if server else specs
@@ -202,12 +202,12 @@ class _Verifier:
             )
         return CallSpecs(capability, binding, service, self._settings.environ)
 
-    def _missing_spec(self, kind: str, id: str, known: Iterable[str]) -> str:
+    def _missing_spec(self, kind: str, id: str, known_ids: Iterable[str]) -> str:
         """Return why a spec is not in the catalog: its file has errors, or it does not exist."""
         if file := self._catalog.broken.get(f"{kind}:{id}"):
             return f"{kind} `{id}`: its file {file} has errors"
-        near = suggestion(id, known)
-        return f"no {kind} `{id}`{near and f'; {near}'}"
+        suggested = suggestion(id, known_ids)
+        return f"no {kind} `{id}`{suggested and f'; {suggested}'}"
 
     def _static_checks(self, specs: CallSpecs) -> list[Check]:
         """Return the failed static check of the binding's and service's files, if any. Raise
@@ -245,8 +245,10 @@ class _Verifier:
         return Loopback(_answering(mock, service), host=mock.host, port=mock.port)
 
 
-def _name_called(server: Loopback | None, service: Service) -> str:
-    """Return what answers the call of a scenario."""
+def _answerer(server: Loopback | None, service: Service) -> str:
+    """Return what answers the call of a scenario: the mock server, the shipped server or the live
+    service.
+    """
     if server is not None:
         return _MOCK
     return _SHIPPED if service.keys.server else LIVE
@@ -265,9 +267,9 @@ def _last_exchange(
     return exchange_from_record(records[-1]) if records else None
 
 
-def _expect_service(wanted: str, found: str) -> Expectation:
-    mismatch = "" if wanted == found else f"found {found}"
-    return lambda outcome: [Check(f"service is {wanted}", not mismatch, mismatch)]
+def _expect_service(expected: str, actual: str) -> Expectation:
+    mismatch = "" if expected == actual else f"found {actual}"
+    return lambda outcome: [Check(f"service is {expected}", not mismatch, mismatch)]
 
 
 def _expect_exchange(

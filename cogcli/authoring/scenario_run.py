@@ -156,7 +156,10 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
 def _usable_bindings(
     catalog: Catalog, bindings_of: Mapping[str, Iterable[str]], *, local: bool
 ) -> dict[str, tuple[str, ...]]:
-    """Return, for each capability, its bindings whose service is declared. `local`: and lies inside this process."""
+    """Return, for each capability, its bindings whose service is declared.
+
+    With `local`, only those whose service is inside this process.
+    """
 
     def is_usable(id: str) -> bool:
         called = catalog.services.get(catalog.bindings[id].service)

@@ -28,16 +28,20 @@ class ScenarioSource(NamedTuple):
     """Whether they are shipped with cogcli, and not the project's own."""
 
 
-def find_scenarios(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
-    """Return the directory of scenarios: the named one, else the project's, else the shipped one.
+def find_scenarios(
+    settings: Settings, protocol: str, directory_argument: str | None
+) -> ScenarioSource:
+    """Return the directory of scenarios: the argument, else the project's, else the shipped one.
 
-    Raise UsageError `input.file` if `named` is not a directory.
+    Raise UsageError `input.file` if the argument is not a directory.
     """
-    if named is not None:
-        directory = settings.inside(os.path.abspath(named))
+    if directory_argument is not None:
+        directory = settings.inside(os.path.abspath(directory_argument))
         if not os.path.isdir(directory):
             raise UsageError(
-                "input.file", f"`--scenarios-dir`: `{named}` is not a directory", hint="name one"
+                "input.file",
+                f"`--scenarios-dir`: `{directory_argument}` is not a directory",
+                hint="name one",
             )
         return ScenarioSource(directory, is_trusted_folder(settings, directory))
     shipped = os.path.join(builtin_root(), directory_of(protocol))

@@ -144,14 +144,14 @@ def _start_rule(start: BlockedStart) -> SelfCheck:
     return SelfCheck(text, cases)
 
 
-def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expectation:
+def _expect_refusal(code: str, allowed_types: Sequence[str], exit_code: int) -> Expectation:
     def faults(outcome: Outcome) -> Iterator[str]:
         error = outcome.refusal
         if error is None:
             yield f"it started, expected {code}"
             return
-        if (found := type(error).__name__) not in allowed:
-            yield f"found {found}, expected {' or '.join(allowed)}"
+        if (found := type(error).__name__) not in allowed_types:
+            yield f"found {found}, expected {' or '.join(allowed_types)}"
         yield from mismatch("code", error.code, code)
         yield from mismatch("exit code", error.exit_code, exit_code)
         yield from mismatch("a runs directory", os.path.exists(outcome.runs_dir), False)

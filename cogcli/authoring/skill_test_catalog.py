@@ -108,7 +108,9 @@ def read_stubs(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
             yield Stub(capability.id, number, one.when, output, error.json if error else None)
 
 
-def require_called(case: SkillCase, catalog: Catalog, *path: str, names: Iterable[str]) -> None:
+def require_called_by_skill(
+    case: SkillCase, catalog: Catalog, *path: str, names: Iterable[str]
+) -> None:
     """Raise CaseFault `test.stub` for a name at a path of the case that is not a capability called
     by the skill.
     """

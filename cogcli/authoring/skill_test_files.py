@@ -198,12 +198,12 @@ def _own_folder(settings: Settings, skill_id: str) -> str:
     return os.path.dirname(found[-1].path)
 
 
-def _case_keys(request: RunRequest, started: Event) -> Json:
+def _case_keys(request: RunRequest, start_event: Event) -> Json:
     """Return the keys of a case that describe how a run began, without default values."""
     chosen = request.options
     options = {
         "trust_level": "" if chosen.trust_level == _TRUST_LEVEL else chosen.trust_level,
-        "confirm": started.payload["options"]["confirmed_capabilities"],
+        "confirm": start_event.payload["options"]["confirmed_capabilities"],
         "bind": chosen.bind,
         "conformance": chosen.conformance,
         "keep_going": chosen.keep_going,
@@ -214,7 +214,7 @@ def _case_keys(request: RunRequest, started: Event) -> Json:
         "frame": request.frame,
         "options": {key: value for key, value in options.items() if value},
         "seed": chosen.seed,
-        "now": f"{started.timestamp[:19]}Z",
+        "now": f"{start_event.timestamp[:19]}Z",
     }
 
 
@@ -308,7 +308,7 @@ class UpdatedCases(NamedTuple):
 
 
 def update_cases(
-    settings: Settings, cases: Sequence[SkillCase], tested: CaseResults
+    settings: Settings, cases: Sequence[SkillCase], case_results: CaseResults
 ) -> UpdatedCases:
     """Replace the expected outputs of failed cases in their files by the actual ones.
 
@@ -316,10 +316,10 @@ def update_cases(
     `env.disk`.
     """
     changes: dict[str, dict[KeyPath, object]] = {}
-    results = {result.id: result for result in tested.results.results}
+    results = {result.id: result for result in case_results.results.results}
     by_file = {case.source.path: case.source for case in cases}
     for case in cases:
-        run = tested.runs.get(case.id)
+        run = case_results.runs.get(case.id)
         if run is None or results[case.id].status != FAILED:
             continue
         case = run.case
@@ -349,19 +349,22 @@ def _acceptable_outputs(run: CaseRun) -> Json:
 
 
 def _rewrite(
-    source: CaseSource, changes: Mapping[KeyPath, object], written: Written, bound: str
+    source: CaseSource, changes: Mapping[KeyPath, object], mark_written: Written, bound: str
 ) -> str:
-    shown, path, text = source.shown, source.path, source.text
+    display_path, path, text = source.shown, source.path, source.text
     try:
         new = replace_values(text, changes)
     except UneditableYaml as error:
         raise UsageError(
-            "usage.value", f"`{shown}`: {error}", hint="write the new outputs into it yourself"
+            "usage.value",
+            f"`{display_path}`: {error}",
+            hint="write the new outputs into it yourself",
         ) from error
-    with writing_to(shown):
+    with writing_to(display_path):
         write_atomic(path, new.encode(), mode=os.stat(path).st_mode & 0o777, bound=bound)
-    written(path, new.encode())
+    mark_written(path, new.encode())
     before, after = ([hide_secrets(line) for line in each.splitlines()] for each in (text, new))
     return "".join(
-        f"{line}\n" for line in unified_diff(before, after, shown, shown, n=1, lineterm="")
+        f"{line}\n"
+        for line in unified_diff(before, after, display_path, display_path, n=1, lineterm="")
     )

@@ -19,7 +19,7 @@ from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.authoring.skill_test_catalog import (
     CaseRegistry,
     read_stubs,
-    require_called,
+    require_called_by_skill,
     require_harmless,
     require_own_skill,
 )
@@ -32,7 +32,7 @@ from cogcli.authoring.verification.case import (
     Outcome,
     run_case,
 )
-from cogcli.authoring.verification.check_result import short
+from cogcli.authoring.verification.check_result import shorten_json
 from cogcli.authoring.verification.expectations import skill_expectation
 from cogcli.authoring.verification.skill_case import CaseFault, SkillCase
 from cogcli.authoring.verification.stubs import RecordedOutcomes, Stub, StubbedCalls
@@ -80,7 +80,7 @@ class CaseRun(NamedTuple):
     def _check_unmatched_calls(self, case: SkillCase) -> Iterator[Check]:
         """Yield a failed check for each call that fits no stub."""
         found = [
-            (call.capability, call.step, short(Redactor().mask(dict(call.input)), 120))
+            (call.capability, call.step, shorten_json(Redactor().mask(dict(call.input)), 120))
             for call in self.calls.unanswered
         ]
         for capability, step, shown in dict.fromkeys(found):
@@ -106,7 +106,7 @@ def run_skill_case(
     case: SkillCase,
     folder: str,
     *,
-    trusted: bool,
+    is_trusted: bool,
     allow_hosts: tuple[str, ...] = (),
 ) -> CaseRun:
     """Run a case in an empty folder.
@@ -122,12 +122,12 @@ def run_skill_case(
     require_own_skill(settings, case, catalog)
     stubs: list[Stub] = []
     if case.skill_id in catalog.skills:  # a skill with errors is refused when it is prepared
-        require_called(case, catalog, "real", names=case.real)
-        require_called(case, catalog, "expect", "calls", names=case.expect.calls)
+        require_called_by_skill(case, catalog, "real", names=case.real)
+        require_called_by_skill(case, catalog, "expect", "calls", names=case.expect.calls)
         stubs += read_stubs(case, catalog)
-        require_harmless(settings, case, catalog, may_be_real=trusted or bool(allow_hosts))
+        require_harmless(settings, case, catalog, may_be_real=is_trusted or bool(allow_hosts))
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded_outcomes(log) if log else None)
-    environment = _environment(settings, case, folder, registry, trusted=trusted)
+    environment = _environment(settings, case, folder, registry, is_trusted=is_trusted)
     request = request._replace(find_files=partial(_file_scope, settings, environment, folder))
 
     def prepare(inputs: Inputs) -> PreparedRun:
@@ -162,16 +162,16 @@ def _approval(case: SkillCase, history: History) -> ResumeRequest | None:
 
 
 def _environment(
-    settings: Settings, case: SkillCase, folder: str, registry: Registry, *, trusted: bool
+    settings: Settings, case: SkillCase, folder: str, registry: Registry, *, is_trusted: bool
 ) -> RunEnvironment:  # fmt: skip
-    own = settings.copy_for_run()
+    case_settings = settings.copy_for_run()
     start = datetime.fromisoformat(case.now)
-    environment = environment_of(own)
+    environment = environment_of(case_settings)
     reads = environment.reads
     if reads is not None:
         # The files of the case are written there.
         folders = [os.path.realpath(os.path.join(folder, "files"))]
-        if trusted:
+        if is_trusted:
             # A shipped case may read the samples next to its skill, in any project.
             folders.append(os.path.realpath(os.path.dirname(case.source.folder)))
         reads = reads._replace(named_folders=tuple(folders))
@@ -192,7 +192,9 @@ def _environment(
 
 
 def _file_scope(settings: Settings, environment: RunEnvironment, folder: str) -> FileScope:
-    """Return where the files of a case's inputs may lie: in the project, and among the files of the case."""
+    """Return the folders of files that a case's inputs may name: the project, and the files of the
+    case.
+    """
     scope = find_file_scope(settings)
     own = os.path.realpath(os.path.join(folder, "files"))
     return scope._replace(reads=environment.reads or scope.reads, folders=(*scope.folders, own))

@@ -72,7 +72,7 @@ def find_cases(settings: Settings, words: Sequence[str]) -> RequestedCases:
     for word, pattern in patterns.items():
         for file in _find_files(settings, word, files):
             wanted.setdefault(file, []).append(pattern)
-    found = _read(settings, wanted)
+    found = _read_matching_cases(settings, wanted)
     for word, pattern in patterns.items():
         is_named = any(_fits(case.id, pattern) for case in found.cases)
         if not is_named and not found.problems:
@@ -85,7 +85,9 @@ def _own_cases(settings: Settings, files: Sequence[CaseFile]) -> RequestedCases:
     if settings.project is None and not settings.value("registry"):
         hint = "name skills, or start in a project with -C DIR"
         raise UnusableEnvironment("project.none", "there is no project here", hint=hint)
-    return _read(settings, {file: ["*"] for file in files if is_own(settings, file.layer)})
+    return _read_matching_cases(
+        settings, {file: ["*"] for file in files if is_own(settings, file.layer)}
+    )
 
 
 def _is_path(word: str) -> bool:
@@ -107,7 +109,7 @@ def _find_files(settings: Settings, word: str, files: Sequence[CaseFile]) -> lis
 
 def all_cases(settings: Settings) -> RequestedCases:
     """Return the cases of all skills in all layers, including shipped ones."""
-    return _read(settings, {file: ["*"] for file in _case_files(settings)})
+    return _read_matching_cases(settings, {file: ["*"] for file in _case_files(settings)})
 
 
 def is_own(settings: Settings, layer: Layer) -> bool:
@@ -156,15 +158,17 @@ def _no_such_case(settings: Settings, word: str, files: Sequence[CaseFile]) -> U
     )
 
 
-def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> RequestedCases:
+def _read_matching_cases(
+    settings: Settings, patterns_by_file: Mapping[CaseFile, Sequence[str]]
+) -> RequestedCases:
     """Return the cases in these files that match one of the patterns."""
     cases: list[SkillCase] = []
     problems: list[Problem] = []
-    for file, patterns in wanted.items():
-        read = read_cases(file.path, settings.display_path(file.path), file.skill_id, PROTOCOLS)
-        problems += read.problems
+    for file, patterns in patterns_by_file.items():
+        content = read_cases(file.path, settings.display_path(file.path), file.skill_id, PROTOCOLS)
+        problems += content.problems
         cases += [
-            case for case in read.cases if any(_fits(case.id, pattern) for pattern in patterns)
+            case for case in content.cases if any(_fits(case.id, pattern) for pattern in patterns)
         ]
     return RequestedCases(tuple(cases), tuple(problems))
 
@@ -203,7 +207,9 @@ def run_cases(
         base = CheckResult(case.id, FAILED, subject=case.description, file=case.source.shown)
         result = base
         try:
-            result = run_check(base, lambda: _test(settings, case, base, folder, runs, allow_hosts))
+            result = run_check(
+                base, lambda: _run_one(settings, case, base, folder, runs, allow_hosts)
+            )
         finally:
             if not result.episode:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -226,22 +232,22 @@ def find_warning(settings: Settings, cases: Sequence[SkillCase]) -> CogcliError 
     return untrusted_warning(settings, "skill", own.skill_id if own else "")
 
 
-def _test(
+def _run_one(
     settings: Settings,
     case: SkillCase,
     base: CheckResult,
     folder: str,
-    runs: dict[str, CaseRun],
+    run_by_case: dict[str, CaseRun],
     allow_hosts: tuple[str, ...],
 ) -> CheckResult:
     """Return the result of a case. Raise NotRunnable."""
-    if unmet := [*unmet_needs(settings, case)]:
+    if unmet := [*find_unmet_needs(settings, case)]:
         code = UNTRUSTED if any(need.kind == "trust" for need in unmet) else ""
         raise NotRunnable(f"needs {', '.join(map(_need_text, unmet))}", code, skipped=True)
     os.mkdir(folder)
     trusted = _is_trusted(settings, case)
-    run = run_skill_case(settings, case, folder, trusted=trusted, allow_hosts=allow_hosts)
-    runs[case.id] = run
+    run = run_skill_case(settings, case, folder, is_trusted=trusted, allow_hosts=allow_hosts)
+    run_by_case[case.id] = run
     return judge_run(run.case, run, base)
 
 
@@ -270,7 +276,7 @@ def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
 # -- needs -----------------------------------------------------------------------------------------------------------
 
 
-def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[MissingRequirement]:
+def find_unmet_needs(settings: Settings, case: SkillCase) -> Iterator[MissingRequirement]:
     """Yield the needs of a case that this machine does not meet."""
     if (
         not _is_trusted(settings, case)

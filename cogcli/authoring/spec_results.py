@@ -35,28 +35,28 @@ class SpecResult(NamedTuple):
         return any(need.kind == "trust" for need in self.needs)
 
 
-def count_passed(checked: Sequence[SpecResult], *, shipped: bool) -> tuple[int, int]:
+def count_passed_results(results: Sequence[SpecResult], *, shipped: bool) -> tuple[int, int]:
     """Return the number of passed results and their total number, either of shipped specs or of the
     others.
     """
-    statuses = [each.result.status for each in checked if each.shipped == shipped]
+    statuses = [each.result.status for each in results if each.shipped == shipped]
     return statuses.count(PASSED), len(statuses)
 
 
-def summary_line(checked: Sequence[SpecResult], noun: str) -> str:
+def summary_line(results: Sequence[SpecResult], noun: str) -> str:
     """Return the results in one line: `86/97 contracts: 11 need a model (5), the web (6)`.
 
     The user's specs are counted separately: `yours 1/1, shipped 86/97 contracts`.
     """
-    statuses = [each.result.status for each in checked]
-    lacking = [each.needs for each in checked if each.needs]
+    statuses = [each.result.status for each in results]
+    lacking = [each.needs for each in results if each.needs]
     failed = statuses.count(FAILED)
     parts = [f"{failed} failed"] if failed else []
     parts += (
         [f"{len(lacking)} need {describe_counts(count_first_needs(lacking))}"] if lacking else []
     )
-    yours, shipped = (count_passed(checked, shipped=each) for each in (False, True))
-    passed = f"{statuses.count(PASSED)}/{len(checked)}"
+    yours, shipped = (count_passed_results(results, shipped=each) for each in (False, True))
+    passed = f"{statuses.count(PASSED)}/{len(results)}"
     if yours[1] and shipped[1]:
         passed = f"yours {yours[0]}/{yours[1]}, shipped {shipped[0]}/{shipped[1]}"
     return f"{passed} {noun}{': ' if parts else ''}{', '.join(parts)}"
@@ -80,13 +80,15 @@ def load_valid_catalog(settings: Settings) -> Catalog:
     return catalog
 
 
-def match_ids(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
+def match_ids(words: Sequence[str], known_ids: Collection[str], kind: str) -> list[str]:
     """Return the sorted ids that match the words (ids or patterns); all ids without words.
 
     Raise UsageError `usage.value` for a word without a match.
     """
     for word in words:
-        if not any(fnmatchcase(id, word) for id in known):
-            hint = suggestion(word, sorted(known))
+        if not any(fnmatchcase(id, word) for id in known_ids):
+            hint = suggestion(word, sorted(known_ids))
             raise UsageError("usage.value", f"there is no {kind} `{word}`", hint=hint)
-    return sorted(id for id in known if not words or any(fnmatchcase(id, word) for word in words))
+    return sorted(
+        id for id in known_ids if not words or any(fnmatchcase(id, word) for word in words)
+    )

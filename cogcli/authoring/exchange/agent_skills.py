@@ -207,8 +207,10 @@ class _Proposal:
         left += [remark for _, remark in python]
         self.catalog = _without_bindings(self.catalog, broken)
         choices, variables = self._choices()
-        skills = [skill for skill in self.catalog.skills.values() if self._is_theirs(skill.file)]
-        needs = self._needs(choices, variables)
+        skills = [
+            skill for skill in self.catalog.skills.values() if self._is_of_project(skill.file)
+        ]
+        needs = self._remaining_needs(choices, variables)
         left += self._unusable_skills(skills, needs, broken)
         usable = [skill.id for skill in skills if not needs.skill(skill.id)]
         files = self._files(contradictions, choices)
@@ -229,7 +231,7 @@ class _Proposal:
         """Return the problems of these folders, if no contradiction is allowed in them."""
         strict = _without_modules(self.read)._replace(lenient=frozenset())
         found = check(strict, options=self.options)
-        return [problem for problem in found if self._is_theirs(problem.file)]
+        return [problem for problem in found if self._is_of_project(problem.file)]
 
     def _unusable_skills(
         self, skills: Iterable[Skill], needs: RequirementSearch, broken: Collection[str]
@@ -243,11 +245,11 @@ class _Proposal:
     def _count_unreadable(self) -> int:
         """Return the number of skills whose files cannot be read."""
         broken = self.catalog.broken.items()
-        return sum(key.startswith("skill:") and self._is_theirs(file) for key, file in broken)
+        return sum(key.startswith("skill:") and self._is_of_project(file) for key, file in broken)
 
     # -- what is wrong ----------------------------------------------------------------------------------------------
 
-    def _is_theirs(self, file: str) -> bool:
+    def _is_of_project(self, file: str) -> bool:
         path = os.path.join(self.settings.base, file)
         return any(
             path.startswith(root.rstrip(os.sep) + os.sep) for root in (*self.roots, self.host)
@@ -259,7 +261,7 @@ class _Proposal:
         return typed or (problem.code == "yaml.duplicate-key" and problem.severity == "W")
 
     def _find_blocking_problems(
-        self, found: Iterable[Problem], contradictions: list[Problem]
+        self, problems: Iterable[Problem], contradictions: list[Problem]
     ) -> Iterator[ImportRemark]:
         """Yield the problems that only a change of the file solves: errors, specs that are not
         loaded, links that are not followed.
@@ -269,14 +271,14 @@ class _Proposal:
             hint = "put the file itself there"
             yield ImportRemark(self.settings.display_path(path), 0, message, hint)
         if not any(_holds_skills(root) for root in self.roots):
-            shown = self.settings.display_path(self.roots[-1])
+            display_path = self.settings.display_path(self.roots[-1])
             yield ImportRemark(
-                shown,
+                display_path,
                 0,
                 "no skills and no capabilities are here",
                 "name the folder of the registry, too",
             )
-        for problem in found:
+        for problem in problems:
             if _is_refusal(problem) and problem not in contradictions:
                 text = f"{problem.code}: {problem.message}"
                 yield ImportRemark(
@@ -292,7 +294,7 @@ class _Proposal:
             used.setdefault(binding.service, []).append(binding)
         for service in self.read.services.values():
             is_own_code = bool(service.module) and not is_shipped(service.module or "")
-            if is_own_code and self._is_theirs(service.file):
+            if is_own_code and self._is_of_project(service.file):
                 yield from self._module_faults(service, used.get(service.id, []))
 
     def _module_faults(
@@ -348,11 +350,11 @@ class _Proposal:
                 if failed not in of_module:
                     yield binding.file, self._import_remark(failed, f"`{binding.operation}`")
 
-    def _import_remark(self, failed: FailedImport, importer: str) -> ImportRemark:
-        shown = self.settings.display_path(failed.file)
-        hint = failed.hint.replace("\n", "; ")
-        text = f"{importer} imports `{failed.name}`, which is not found"
-        return ImportRemark(shown, failed.line, text, f"{failed.looked_for}; {hint}")
+    def _import_remark(self, failure: FailedImport, importer: str) -> ImportRemark:
+        display_path = self.settings.display_path(failure.file)
+        hint = failure.hint.replace("\n", "; ")
+        text = f"{importer} imports `{failure.name}`, which is not found"
+        return ImportRemark(display_path, failure.line, text, f"{failure.looked_for}; {hint}")
 
     def _line(self, file: str, path: tuple[object, ...]) -> int:
         places = self.catalog.places.of(file)
@@ -407,36 +409,44 @@ class _Proposal:
                 variables = unset | variables
         return choices, variables
 
-    def _own_choice(self, id: str, explained: Explanation, other: str) -> ImportRemark | None:
+    def _own_choice(
+        self, id: str, explanation: Explanation, own_binding: str
+    ) -> ImportRemark | None:
         """Return the folders' binding for one of their capabilities that a shipped binding would
         otherwise serve; None without one.
         """
-        chosen = explained.selection.chain[0].binding_id if explained.selection else ""
+        selected = explanation.selection.chain[0].binding_id if explanation.selection else ""
         catalog = self.catalog
-        if not chosen or not other or not self._is_theirs(catalog.capabilities[id].file):
+        if (
+            not selected
+            or not own_binding
+            or not self._is_of_project(catalog.capabilities[id].file)
+        ):
             return None
-        if self._is_theirs(catalog.bindings[chosen].file) or not self._is_theirs(
-            catalog.bindings[other].file
+        if self._is_of_project(catalog.bindings[selected].file) or not self._is_of_project(
+            catalog.bindings[own_binding].file
         ):
             return None
         file, line = self._find_binding_choice(id)
-        return ImportRemark(file, line, other, f"else the shipped binding `{chosen}` would answer")
+        return ImportRemark(
+            file, line, own_binding, f"else the shipped binding `{selected}` would answer"
+        )
 
     def _is_own(
-        self, id: str, choices: Mapping[str, ImportRemark], above: frozenset[str] = frozenset()
+        self, id: str, choices: Mapping[str, ImportRemark], visited: frozenset[str] = frozenset()
     ) -> bool:
         """Return whether a skill calls only functions and services of the folders.
 
         The choices that prefer these to shipped ones are ignored.
         """
         skill = self.catalog.skills.get(id)
-        if skill is None or id in above:
+        if skill is None or id in visited:
             return skill is not None
         for target in list_targets(skill):
             if target.startswith(NESTED):
-                if not self._is_own(target.removeprefix(NESTED), choices, above | {id}):
+                if not self._is_own(target.removeprefix(NESTED), choices, visited | {id}):
                     return False
-            elif not self._is_theirs(self._called_file(target, choices)):
+            elif not self._is_of_project(self._called_file(target, choices)):
                 return False
         return True
 
@@ -456,9 +466,13 @@ class _Proposal:
     def _capabilities(self) -> list[str]:
         """Return the capabilities that the folders declare, and those that their bindings fulfil."""
         capabilities = self.catalog.capabilities
-        own = [id for id, capability in capabilities.items() if self._is_theirs(capability.file)]
+        own = [
+            id for id, capability in capabilities.items() if self._is_of_project(capability.file)
+        ]
         bound = [
-            each.capability for each in self.catalog.bindings.values() if self._is_theirs(each.file)
+            each.capability
+            for each in self.catalog.bindings.values()
+            if self._is_of_project(each.file)
         ]
         return sorted({id for id in (*own, *bound) if id in capabilities})
 
@@ -469,7 +483,7 @@ class _Proposal:
         catalog = self.catalog
         found = [
             (
-                not self._is_theirs(binding.file),
+                not self._is_of_project(binding.file),
                 not PROTOCOLS[binding.protocol].in_process,
                 binding.id,
             )
@@ -478,15 +492,15 @@ class _Proposal:
         ]
         return min(found)[2] if found else ""
 
-    def _list_unset_variables(self, explained: Explanation) -> Iterator[tuple[str, ImportRemark]]:
+    def _list_unset_variables(self, explanation: Explanation) -> Iterator[tuple[str, ImportRemark]]:
         """Yield the unset variables, by name, that the named binding of a capability needs."""
-        for link in explained.selection.chain if explained.selection else ():
+        for link in explanation.selection.chain if explanation.selection else ():
             binding = self.catalog.bindings.get(link.binding_id)
             service = self.catalog.services.get(link.service_id or "")
             if service is None:
                 continue
             for name in self._missing_variables(binding, service):
-                yield name, self._remark_for(name, service, explained.capability_id)
+                yield name, self._remark_for(name, service, explanation.capability_id)
 
     def _missing_variables(self, binding: Binding | None, service: Service) -> list[str]:
         """Return the names of the variables that a call through a service needs, and that are not set."""
@@ -512,7 +526,7 @@ class _Proposal:
             return file, self._line(file, ("defaults", id))
         return self.catalog.capabilities[id].file, 1
 
-    def _needs(
+    def _remaining_needs(
         self, choices: Mapping[str, ImportRemark], variables: Iterable[str]
     ) -> RequirementSearch:
         """Return the remaining needs of skills with these choices and variables."""
@@ -620,8 +634,8 @@ def _find_roots(tool: str, registry: str | None) -> list[str]:
     return roots
 
 
-def _certain_failures(found: list[FailedImport]) -> list[FailedImport]:
-    return [failed for failed in found if failed.certain]
+def _certain_failures(failures: list[FailedImport]) -> list[FailedImport]:
+    return [failure for failure in failures if failure.certain]
 
 
 def _is_refusal(problem: Problem) -> bool:

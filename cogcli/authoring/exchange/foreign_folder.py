@@ -19,17 +19,17 @@ MAX_ENTRIES: Final = 20_000
 _MAX_SOURCE: Final = 1024 * 1024
 
 
-def require_folder(path: str, what: str) -> str:
+def require_folder(path: str, label: str) -> str:
     """Return the absolute path of a directory. Raise UsageError if it is not a directory, or if no
     file can have its name.
     """
     full = os.path.abspath(path)
     if not os.path.isdir(full):
-        found = "is not a directory" if os.path.lexists(full) else "does not exist"
-        raise UsageError("usage.value", f"{what}: `{path}` {found}", expected="a directory")
+        fault = "is not a directory" if os.path.lexists(full) else "does not exist"
+        raise UsageError("usage.value", f"{label}: `{path}` {fault}", expected="a directory")
     if bad_byte(full) or not full.isprintable():
         raise UsageError(
-            "usage.value", f"{what}: its name has characters that no settings can hold"
+            "usage.value", f"{label}: its name has characters that no settings can hold"
         )
     return full
 
@@ -63,12 +63,12 @@ def find_outward_links(root: str) -> list[str]:
     return sorted(found)
 
 
-def _leads_out(path: str, inside: str) -> bool:
-    return os.path.islink(path) and not os.path.realpath(path).startswith(inside)
+def _leads_out(path: str, root: str) -> bool:
+    return os.path.islink(path) and not os.path.realpath(path).startswith(root)
 
 
 def find_source(root: str, module: str) -> str | None:
-    """Return the source file of a module below a root; None if there is none."""
+    """Return the source file of a module below a root, or None."""
     place = os.path.join(root, *module.split("."))
     inside = os.path.realpath(root).rstrip(os.sep) + os.sep
     for path in (f"{place}.py", os.path.join(place, "__init__.py")):

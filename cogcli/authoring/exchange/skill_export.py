@@ -64,7 +64,7 @@ def document(name: str, spec: Json) -> str:
     head = [
         "---",
         f"name: {_quote(name)}",
-        f"description: {_quote(_cut(spec['description'] or spec['name']))}",
+        f"description: {_quote(_shorten_description(spec['description'] or spec['name']))}",
         "metadata:",
         f"  cogcli-skill: {_quote(spec['id'])}",
         f"  cogcli-version: {_quote(spec['version'])}",
@@ -109,7 +109,7 @@ def _inline(text: str) -> str:
     return _MARKUP.sub(r"\\\1", visible(" ".join(text.split())))
 
 
-def _cut(text: str) -> str:
+def _shorten_description(text: str) -> str:
     line = visible(" ".join(text.split()))
     return line if len(line) <= LONGEST_DESCRIPTION else f"{line[: LONGEST_DESCRIPTION - 1]}…"
 

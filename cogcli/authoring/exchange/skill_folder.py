@@ -63,7 +63,7 @@ def read_folder(path: str) -> SkillFolder:
     if not names:
         raise _folder_error(path, "holds no SKILL.md")
     file = f"{path.rstrip('/')}/{names[0]}"
-    document = _read(os.path.join(folder, names[0]), file, MAX_HEAD + MAX_BODY)
+    document = _read_file(os.path.join(folder, names[0]), file, MAX_HEAD + MAX_BODY)
     head, body = _parse_document(document, file)
     name, own = _text(head, "name", file, 64), os.path.basename(folder)
     if not _NAME.fullmatch(name):
@@ -123,33 +123,42 @@ def _text(head: Json, key: str, file: str, maximum: int) -> str:
 
 
 def _walk_files(
-    folder: str, shown: str, left_out: list[str], above: str = "", depth: int = 0
+    folder: str, display_path: str, left_out: list[str], parent: str = "", depth: int = 0
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the relative path and content of every file below a folder."""
     if depth > DEEPEST:
-        raise _folder_error(shown, f"is nested deeper than {DEEPEST}")
+        raise _folder_error(display_path, f"is nested deeper than {DEEPEST}")
     count = total = 0
-    for name, mode in _entries(os.path.join(folder, above)):
-        place = f"{above}/{name}" if above else name
+    for name, mode in _entries(os.path.join(folder, parent)):
+        place = f"{parent}/{name}" if parent else name
         if stat.S_ISLNK(mode):
-            raise _folder_error(f"{shown}/{place}", "is a symbolic link")
+            raise _folder_error(f"{display_path}/{place}", "is a symbolic link")
         if name.startswith("."):
             left_out.append(place)
             continue
         if not _FILE_NAME.fullmatch(name):
             what = "has a name with other characters than letters, digits and ._-+ "
-            raise _folder_error(f"{shown}/{place}", what)
+            raise _folder_error(f"{display_path}/{place}", what)
         found = (
-            _walk_files(folder, shown, left_out, place, depth + 1)
+            _walk_files(folder, display_path, left_out, place, depth + 1)
             if stat.S_ISDIR(mode)
-            else iter([(place, _read(os.path.join(folder, place), f"{shown}/{place}", MAX_FILE))])
+            else iter(
+                [
+                    (
+                        place,
+                        _read_file(
+                            os.path.join(folder, place), f"{display_path}/{place}", MAX_FILE
+                        ),
+                    )
+                ]
+            )
         )
         for inner, data in found:
             count, total = count + 1, total + len(data)
             if count > MAX_FILES:
-                raise _folder_error(shown, f"holds more than {MAX_FILES} files")
+                raise _folder_error(display_path, f"holds more than {MAX_FILES} files")
             if total > MAX_BYTES:
-                raise _folder_error(shown, f"holds more than {MAX_BYTES:,} bytes")
+                raise _folder_error(display_path, f"holds more than {MAX_BYTES:,} bytes")
             yield inner, data
 
 
@@ -164,17 +173,17 @@ def _entries(folder: str) -> list[tuple[str, int]]:
         raise _folder_error(folder, f"cannot be read: {error.strerror}") from error
 
 
-def _read(path: str, shown: str, limit: int) -> bytes:
+def _read_file(path: str, display_path: str, limit: int) -> bytes:
     if os.path.islink(path):
-        raise _folder_error(shown, "is a symbolic link")
+        raise _folder_error(display_path, "is a symbolic link")
     try:
         return read_regular(path, limit=limit)
     except UnreadableFile as refused:
-        raise _folder_error(shown, refused.message) from refused
+        raise _folder_error(display_path, refused.message) from refused
 
 
-def _folder_error(path: str, what: str) -> UsageError:
-    return UsageError("usage.value", f"`{path}` {what}", expected="a folder with a SKILL.md")
+def _folder_error(path: str, fault: str) -> UsageError:
+    return UsageError("usage.value", f"`{path}` {fault}", expected="a folder with a SKILL.md")
 
 
 def _problem_error(file: str, message: str, hint: str) -> ProblemsFound:

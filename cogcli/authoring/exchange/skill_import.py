@@ -188,22 +188,22 @@ def _text_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
     texts = [name for name, field in inputs.items() if field.type in ("string", "any")]
     if not texts:
         raise _unsuitable_error(capability, "takes no text")
-    own = _first(texts, _BODY, inputs)
+    own = _choose_input(texts, _BODY, inputs)
     rest = [name for name in texts if name != own]
     # An input can take the request by its name, or because it is required.
     able = any(name in _REQUEST or inputs[name].required for name in rest)
-    wanted = _first(rest, _REQUEST, inputs) if able else ""
+    wanted = _choose_input(rest, _REQUEST, inputs) if able else ""
     _require_filled(capability, [own, wanted])
     lines = _literal(f"      {own}", body)
     return ([*lines, f"      {wanted}: inputs.request"] if wanted else lines), bool(wanted)
 
 
-def _require_filled(capability: Capability, filled: list[str]) -> None:
+def _require_filled(capability: Capability, given_inputs: list[str]) -> None:
     """Raise UsageError for a capability that also requires other inputs."""
     lacking = [
         f"`{name}`"
         for name, field in capability.inputs.items()
-        if field.needs_value and name not in filled
+        if field.needs_value and name not in given_inputs
     ]
     if lacking:
         raise _unsuitable_error(capability, f"also needs {', '.join(lacking)}")
@@ -219,17 +219,20 @@ def _callable_ids(capabilities: Iterable[Capability]) -> list[str]:
     return sorted(found, key=lambda id: (not found[id], id))
 
 
-def _first(names: list[str], preferred: tuple[str, ...], inputs: dict[str, FieldSpec]) -> str:
+def _choose_input(
+    names: list[str], preferred: tuple[str, ...], inputs: dict[str, FieldSpec]
+) -> str:
+    """Return the first preferred name, else the first required input, else the first name."""
     for name in preferred:
         if name in names:
             return name
     return next((name for name in names if inputs[name].required), names[0])
 
 
-def _unsuitable_error(capability: Capability, why: str) -> UsageError:
+def _unsuitable_error(capability: Capability, fault: str) -> UsageError:
     return UsageError(
         "usage.value",
-        f"`--capability {capability.id}`: it {why}",
+        f"`--capability {capability.id}`: it {fault}",
         expected="a capability that takes instructions and a request as texts, or messages",
     )
 

@@ -27,7 +27,7 @@ from cogcli.authoring.new_specs.binding_files import (
     binding_file,
     capability_file,
     fit_capability,
-    id_words,
+    id_word_candidates,
 )
 from cogcli.authoring.new_specs.new_files import (
     NewFile,
@@ -137,17 +137,19 @@ class _Command:
         require_bound(found.bound, self._skipped, all=self._request.all)
         return self._summary(found)
 
-    def _keep_document(self, written: Written) -> None:
-        """Keep the trust in a document that the user named: the bindings are made from what was read."""
-        written(os.path.abspath(self._document.path), self._document.data)
+    def _keep_document(self, mark_written: Written) -> None:
+        """Keep the document and its other files as trusted, because the user named them and the
+        bindings follow them.
+        """
+        mark_written(os.path.abspath(self._document.path), self._document.data)
         for other in self._document.others:
-            written(other, read_regular(other, limit=MAX_BYTES))
+            mark_written(other, read_regular(other, limit=MAX_BYTES))
 
-    def _summary(self, found: WrittenOperations) -> NewSpecs:
-        bound = found.bound
-        shown = shown_files(self._settings, found.files)
+    def _summary(self, operations: WrittenOperations) -> NewSpecs:
+        bound = operations.bound
+        paths = shown_files(self._settings, operations.files)
         notes = _list_notes(bound)
-        notes += [f"{doubt.message} ({doubt.code})" for doubt in found.doubts]
+        notes += [f"{doubt.message} ({doubt.code})" for doubt in operations.doubts]
         notes += [f"skipped {title}: {reason}" for title, reason in self._skipped]
         url, private = self._address
         variables = self._credentials.variables
@@ -155,9 +157,9 @@ class _Command:
             notes += [f"${name} is sent to {url}: set it" for name in variables]
         needs_trust = (private or variables) and not self._settings.trust
         trust = ["cogcli config trust"] if needs_trust else []
-        next = [*trust, *self._list_commands(bound[0])]
+        commands = [*trust, *self._list_commands(bound[0])]
         counts = (len(bound), len(self._skipped)) if self._request.all else (0, 0)
-        return NewSpecs(shown, notes, next, *counts)
+        return NewSpecs(paths, notes, commands, *counts)
 
     def _list_commands(self, first: OperationFiles) -> Iterator[str]:
         """Yield the commands that try the first binding."""
@@ -175,7 +177,7 @@ class _Command:
                 "usage.value", message, hint="begin the capability's id with another word"
             )
         if known is not None and not self._request.force:
-            self._require_same(known)
+            self._require_same_service(known)
             return schema_files(root)
         path = f"services/{self._request.channel}/{self._service}.yaml"
         kept = known.keys.base_url if known is not None else None
@@ -189,21 +191,21 @@ class _Command:
             path,
             self._service,
             address=self._address,
-            given=self._credentials,
+            credentials=self._credentials,
             spec_ref=spec_ref,
         )
         return [*schema_files(root), *copies, service]
 
-    def _require_same(self, service: Service) -> None:
+    def _require_same_service(self, service: Service) -> None:
         """Raise UsageError `output.exists` for a service with another document or address."""
         url = self._request.base_url
         if document_digest(service) != digest(self._document.data):
-            what = "has another document"
+            difference = "has another document"
         elif url is not None and url != service.keys.base_url:
-            what = "has another address"
+            difference = "has another address"
         else:
             return
-        message = f"the service `{service.id}` exists and {what}: {service.file}"
+        message = f"the service `{service.id}` exists and {difference}: {service.file}"
         raise UsageError(
             "output.exists",
             message,
@@ -278,7 +280,7 @@ class _Command:
     def _each(self, entries: Sequence[Entry]) -> Iterator[OperationFiles]:
         taken: dict[str, str] = {}
         for entry in entries:
-            ids = [f"{self._request.id}.{word}" for word in id_words(entry)]
+            ids = [f"{self._request.id}.{word}" for word in id_word_candidates(entry)]
             id = next((id for id in ids if id not in taken), ids[0])
             try:
                 if not is_capability_id(id):
@@ -296,7 +298,7 @@ class _Command:
             taken[id] = _title(entry)
             yield bound
 
-    def _require_room(self, operation: OpenApiOperation) -> None:
+    def _require_size(self, operation: OpenApiOperation) -> None:
         """Count the schemas of an operation, with expanded references. Raise NotBindable beyond the
         limit.
         """
@@ -315,7 +317,7 @@ class _Command:
         operation = api.operation(entry.id or entry.path, None if entry.id else entry.method)
         if lacking := lacking_credentials(operation, self._credentials):
             raise NotBindable(lacking)
-        self._require_room(operation)
+        self._require_size(operation)
         words = operation_words(self._document.value, entry)
         spec = operation_spec(operation, words)
         if self._request.outputs:

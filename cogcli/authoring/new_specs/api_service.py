@@ -201,9 +201,9 @@ def _used_schemes(head: ApiHead) -> list[str]:
     return list(dict.fromkeys(name for each in required for name in each))
 
 
-def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
+def lacking_credentials(operation: OpenApiOperation, credentials: Credentials) -> str:
     """Return why the credentials do not satisfy an operation; empty if they do."""
-    if any({scheme.name for scheme in each} <= given.schemes for each in operation.security):
+    if any({scheme.name for scheme in each} <= credentials.schemes for each in operation.security):
         return ""
     if not operation.security:
         return ""
@@ -218,26 +218,28 @@ def _servers(document: ApiDocument) -> str:
 
 
 def base_url_of(
-    document: ApiDocument, given: str | None, again: Callable[[str], str]
+    document: ApiDocument, base_url: str | None, command_with: Callable[[str], str]
 ) -> tuple[str, bool]:
     """Return the address of the service, and whether it is private.
 
-    `again` builds the command with another address. Raise UsageError if the document has no single
-    absolute address, or one that is not public.
+    `command_with` builds the command with another address. Raise UsageError if the document has no
+    single absolute address, or one that is not public.
     """
-    url = given or document.api.server
+    url = base_url or document.api.server
     if url is None:
         message = f"the document does not name the address of the service: {_servers(document)}"
         raise UsageError(
-            "usage.flag", message, hint="give it: --base-url URL", next=(again(_EXAMPLE),)
+            "usage.flag", message, hint="give it: --base-url URL", next=(command_with(_EXAMPLE),)
         )
     host = _host_of(url)
     refusal = literal_refusal(host, "public")
     private = bool(refusal) and not literal_refusal(host, "private")
-    if refusal and not (private and given):
+    if refusal and not (private and base_url):
         hint = "if it is yours, name it with --base-url URL" if private else ""
         message = f"the service cannot be at {one_line(url, 200)}: {host} {refusal}"
-        raise UsageError("usage.value", message, hint=hint, next=(again(url),) if private else ())
+        raise UsageError(
+            "usage.value", message, hint=hint, next=(command_with(url),) if private else ()
+        )
     return url, private
 
 
@@ -263,29 +265,33 @@ def document_file(document: ApiDocument, root: str, service_id: str) -> tuple[st
 
 
 def service_file(
-    document: ApiDocument, path: str, service_id: str, *, address: tuple[str, bool], given: Credentials, spec_ref: str
-) -> NewFile:  # fmt: skip
+    document: ApiDocument,
+    path: str,
+    service_id: str,
+    *,
+    address: tuple[str, bool],
+    credentials: Credentials,
+    spec_ref: str,
+) -> NewFile:
     """Return the file of the service."""
     url, private = address
     value: Json = {"id": service_id, "kind": KIND, "base_url": url}
     if private:
         value["network"] = "private"
     value["spec_ref"] = spec_ref
-    if given.token:
-        value["auth_ref"] = given.token
-    if given.auth:
-        value["auth"] = given.auth
+    if credentials.token:
+        value["auth_ref"] = credentials.token
+    if credentials.auth:
+        value["auth"] = credentials.auth
     title = description_of(document.head.info.title)
     metadata: Json = {"description": title} if title else {}
-    if given.headers:
-        metadata["headers"] = given.headers
+    if credentials.headers:
+        metadata["headers"] = credentials.headers
     if metadata:
         value["metadata"] = metadata
     comment = (
         "# Where the API is. Its document, `spec_ref`, decides methods, paths and parameters.\n"
     )
-    if given.variables:
-        comment += (
-            f"# Secrets are read from the environment at each call: {', '.join(given.variables)}.\n"
-        )
+    if credentials.variables:
+        comment += f"# Secrets are read from the environment at each call: {', '.join(credentials.variables)}.\n"
     return spec_file("service", path, comment, value)

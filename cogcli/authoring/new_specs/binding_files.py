@@ -17,7 +17,7 @@ from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.value_types import Json
 
 
-def id_words(entry: Entry) -> list[str]:
+def id_word_candidates(entry: Entry) -> list[str]:
     """Return the possible last words of an operation's id, best first: `getOrder` gives
     `get-order`.
 
@@ -25,9 +25,9 @@ def id_words(entry: Entry) -> list[str]:
     one operation.
     """
     name = entry.id or f"{entry.method} {entry.path}"
-    added = re.sub(r"\W", "_", f"{entry.path}_{entry.method.lower()}")
-    short = name.removesuffix(added) or name
-    return [id_word(each) for each in dict.fromkeys((short, name))]
+    suffix = re.sub(r"\W", "_", f"{entry.path}_{entry.method.lower()}")
+    name_without_suffix = name.removesuffix(suffix) or name
+    return [id_word(each) for each in dict.fromkeys((name_without_suffix, name))]
 
 
 def id_word(text: str) -> str:
@@ -37,11 +37,13 @@ def id_word(text: str) -> str:
 
 
 def _require_inputs(
-    capability: Capability, unsent: Mapping[str, str], required: Collection[str]
+    capability: Capability, unsent: Mapping[str, str], required_names: Collection[str]
 ) -> None:
-    """Raise NotBindable if a required parameter is among those that no input of the capability gives."""
+    """Raise NotBindable if no input of the capability supplies a required parameter."""
     missing = [
-        f"`{key}`" for key, source in unsent.items() if source.removeprefix("input.") in required
+        f"`{key}`"
+        for key, source in unsent.items()
+        if source.removeprefix("input.") in required_names
     ]
     if missing:
         raise NotBindable(
@@ -87,15 +89,15 @@ def _required_inputs(spec: OperationSpec) -> set[str]:
 
 
 def capability_file(
-    path: str, id: str, spec: OperationSpec, words: OperationDescriptions, remark: str = ""
+    path: str, id: str, spec: OperationSpec, descriptions: OperationDescriptions, remark: str = ""
 ) -> NewFile:
     """Return the file of a capability. `remark` is a comment about its properties."""
-    example = example_inputs(spec.request, words)
-    whole = _required_inputs(spec) <= example.keys()
+    example = example_inputs(spec.request, descriptions)
+    is_complete = _required_inputs(spec) <= example.keys()
     value: Json = {
         "id": id,
         "version": "1.0.0",
-        "description": words.summary,
+        "description": descriptions.summary,
         "inputs": spec.inputs,
         "outputs": spec.outputs,
         "properties": spec.properties,
@@ -105,7 +107,7 @@ def capability_file(
         comment += (
             "# To ask a person before each call, add: safety: {requires_confirmation: true}\n"
         )
-    elif example and whole and not any(map(names_secret, example)):
+    elif example and is_complete and not any(map(names_secret, example)):
         # Checks run the examples, so that an operation with effects gets none.
         value["metadata"] = {"examples": [{"name": "of the API's document", "inputs": example}]}
     return spec_file("capability", path, comment, value)

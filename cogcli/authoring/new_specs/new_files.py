@@ -113,11 +113,11 @@ def schema_files(root: str) -> list[NewFile]:
     return [file for file in made if not os.path.lexists(os.path.join(root, file.path))]
 
 
-def _split_doubts(found: Iterable[Problem]) -> tuple[list[Problem], list[Problem]]:
+def _split_doubts(problems_found: Iterable[Problem]) -> tuple[list[Problem], list[Problem]]:
     """Return the problems that prevent writing, and the doubts that are reported only."""
     problems: list[Problem] = []
     doubts: list[Problem] = []
-    for problem in found:
+    for problem in problems_found:
         (doubts if _is_doubt(problem) else problems).append(problem)
     return problems, doubts
 
@@ -142,8 +142,8 @@ def find_write_problems(
 
 
 def refused_problem(problem: Problem) -> UsageError:
-    """Return the error for a problem that prevented the files. It quotes no file, because none is
-    left.
+    """Return the error for a problem that prevented writing. It quotes no file, because none was
+    kept.
     """
     return UsageError(
         "usage.value", f"nothing was written: {problem.message} ({problem.code})", hint=problem.hint

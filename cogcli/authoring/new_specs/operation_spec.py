@@ -66,20 +66,28 @@ class OperationSpec(NamedTuple):
         return self._replace(outputs=outputs, response=response)
 
 
-def operation_spec(operation: OpenApiOperation, words: OperationDescriptions) -> OperationSpec:
+def operation_spec(
+    operation: OpenApiOperation, descriptions: OperationDescriptions
+) -> OperationSpec:
     """Return the spec of an operation. Raise NotBindable."""
-    if words.calls_back:
+    if descriptions.calls_back:
         raise NotBindable("it calls back, which nothing here answers")
-    made = _OperationSpecBuilder(words)
-    made.take(operation)
-    mode = made.give(operation)
+    builder = _OperationSpecBuilder(descriptions)
+    builder.take(operation)
+    mode = builder.give(operation)
     effects = {
         "deterministic": False,
         "side_effects": operation.method not in _SAFE,
         "idempotent": operation.method in _REPEATABLE,
     }
     return OperationSpec(
-        made.inputs, made.outputs, made.sent, made.response, effects, mode, made.notes
+        builder.inputs,
+        builder.outputs,
+        builder.sent,
+        builder.response,
+        effects,
+        mode,
+        builder.notes,
     )
 
 
@@ -93,18 +101,24 @@ class ToolShape(NamedTuple):
     idempotent: bool = False
 
 
-def tool_spec(shape: ToolShape, words: OperationDescriptions) -> OperationSpec:
+def tool_spec(shape: ToolShape, descriptions: OperationDescriptions) -> OperationSpec:
     """Return the spec of a tool or a method. Raise NotBindable."""
-    made = _OperationSpecBuilder(words)
-    made.take_params(shape.params)
-    made.give_reply(shape.reply, shape.mode)
+    builder = _OperationSpecBuilder(descriptions)
+    builder.take_params(shape.params)
+    builder.give_reply(shape.reply, shape.mode)
     effects = {
         "deterministic": False,
         "side_effects": shape.side_effects,
         "idempotent": shape.idempotent,
     }
     return OperationSpec(
-        made.inputs, made.outputs, made.sent, made.response, effects, shape.mode, made.notes
+        builder.inputs,
+        builder.outputs,
+        builder.sent,
+        builder.response,
+        effects,
+        shape.mode,
+        builder.notes,
     )
 
 
@@ -123,8 +137,8 @@ def _refusal(parameter: Parameter) -> str:
 
 
 class _OperationSpecBuilder:
-    def __init__(self, words: OperationDescriptions) -> None:
-        self._words = words
+    def __init__(self, descriptions: OperationDescriptions) -> None:
+        self._descriptions = descriptions
         self.inputs: dict[str, Json] = {}
         self.outputs: dict[str, Json] = {}
         self.sent: dict[str, str] = {}
@@ -200,7 +214,7 @@ class _OperationSpecBuilder:
                 raise NotBindable(f"it needs `{visible(key[:80])}`, a name that no file can hold")
             self.notes.append(f"`{visible(key[:80])}` is left out: no file can hold such a name")
             return
-        text = self._words.texts.get(key, "")
+        text = self._descriptions.texts.get(key, "")
         self._add_input(key, name, field_of(schema, text, required=required))
 
     def _file(self, key: str, name: str, schema: object, *, required: bool) -> None:
@@ -213,20 +227,20 @@ class _OperationSpecBuilder:
             field = {"type": "array", "items": {"type": "file"}}
         if required:
             field["required"] = True
-        if text := self._words.texts.get(key, ""):
+        if text := self._descriptions.texts.get(key, ""):
             field["description"] = text
         self._add_input(key, name, field)
 
-    def _add_input(self, key: str, name: str, declared: Json) -> None:
+    def _add_input(self, key: str, name: str, declaration: Json) -> None:
         field = self._field_name(name, key.partition(".")[0], self.inputs)
         self.sent[key] = f"input.{field}"
-        self.inputs[field] = declared
+        self.inputs[field] = declaration
 
     def give(self, operation: OpenApiOperation) -> str:
         """Add the outputs, and return the response mode of the binding; empty for JSON."""
         replies = {status: operation.responses[status] for status in good_statuses(operation)}
         schemas = [schema for schema in replies.values() if schema is not None]
-        types = [kind for status in replies for kind in self._words.replies.get(status, ())]
+        types = [kind for status in replies for kind in self._descriptions.replies.get(status, ())]
         if operation.method == "HEAD" or not (schemas or types):
             return ""
         if not schemas:
@@ -258,7 +272,9 @@ class _OperationSpecBuilder:
             )
 
     def _output(self, field: str, path: str, schema: object, *, required: bool) -> None:
-        self.outputs[field] = field_of(schema, self._words.texts.get(path, ""), required=required)
+        self.outputs[field] = field_of(
+            schema, self._descriptions.texts.get(path, ""), required=required
+        )
         self.response[field] = path
 
     def _text(self, types: list[str]) -> str:
@@ -268,9 +284,9 @@ class _OperationSpecBuilder:
         self.response["text"] = "response.text"
         return "text"
 
-    def _field_name(self, name: str, place: str, taken: Json) -> str:
+    def _field_name(self, name: str, place: str, existing_fields: Json) -> str:
         field, number = field_name(name), 1
-        while field in taken:
+        while field in existing_fields:
             field = field_name(f"{place}_{name[:40]}{'' if number == 1 else f'_{number}'}")
             number += 1
         if field != name:
@@ -290,24 +306,24 @@ def _is_writable(name: str) -> bool:
     return len(name) <= _LONGEST_KEY and visible(name) == name
 
 
-def _is_flat(inside: Members, schema: object) -> bool:
+def _is_flat(members: Members, schema: object) -> bool:
     """Return whether a schema describes an object only by its properties."""
     is_object = types_of(schema) in (
         {"object"},
         frozenset(TYPES),
     )  # many documents omit the type
-    return is_object and inside.plain and bool(inside.properties)
+    return is_object and members.plain and bool(members.properties)
 
 
-def example_inputs(request: Json, words: OperationDescriptions) -> Json:
+def example_inputs(request: Json, descriptions: OperationDescriptions) -> Json:
     """Return the examples in the document, by the input whose whole value the request sends there."""
-    whole = object_at(words.examples, "body")
-    found = {}
+    body_example = object_at(descriptions.examples, "body")
+    examples = {}
     for key, source in request.items():
-        value = words.examples.get(key)
+        value = descriptions.examples.get(key)
         if value is None and key.startswith("body."):
-            value = whole.get(key.removeprefix("body."))
+            value = body_example.get(key.removeprefix("body."))
         scope, _, name = (text_at(source) or "").partition(".")
         if value is not None and scope == "input" and "." not in name:
-            found[name] = value
-    return found
+            examples[name] = value
+    return examples

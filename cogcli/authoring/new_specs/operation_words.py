@@ -37,7 +37,7 @@ class OperationDescriptions(NamedTuple):
 
 def operation_words(document: Json, entry: Entry) -> OperationDescriptions:
     """Return the descriptions in an entry of a document. Malformed ones are ignored."""
-    return _Reader(document).words(entry)
+    return _Reader(document).read_entry(entry)
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
@@ -119,7 +119,7 @@ class _Reader:
         self._examples: Json = {}
         self._replies: dict[str, list[str]] = {}
 
-    def words(self, entry: Entry) -> OperationDescriptions:
+    def read_entry(self, entry: Entry) -> OperationDescriptions:
         paths = read_record(DocumentPaths, self._document).paths
         item = self._read(PathDescriptions, paths.get(entry.path))
         own = read_record(EntryDescriptions, item.json.get(entry.method.lower()))
@@ -161,9 +161,9 @@ class _Reader:
         name = next((name for name in content if "json" in name), "")
         return self._read(MediaDescriptions, content.get(name))
 
-    def _members(self, name: str, media: MediaDescriptions, given: str = "") -> None:
+    def _members(self, name: str, media: MediaDescriptions, description: str = "") -> None:
         """Add the descriptions of a body or a reply, and about each of its top-level properties."""
-        self._add(name, media, media.schema, given)
+        self._add(name, media, media.schema, description)
         pending = [media.schema]
         for _ in range(_MAX_PARTS):
             if not pending:
@@ -173,14 +173,16 @@ class _Reader:
             for key, schema in part.properties.items():
                 self._add(f"{name}.{key}", read_record(MediaDescriptions, {}), schema)
 
-    def _add(self, name: str, holder: MediaDescriptions, raw: object, given: str = "") -> None:
+    def _add(
+        self, name: str, holder: MediaDescriptions, raw: object, description: str = ""
+    ) -> None:
         schema = self._read(SchemaDescriptions, raw)
         # OpenAPI 3.1 allows a description next to a reference.
-        beside = read_record(SchemaDescriptions, raw).description
-        texts = (holder.description, beside, schema.description, given)
+        local_description = read_record(SchemaDescriptions, raw).description
+        texts = (holder.description, local_description, schema.description, description)
         self._texts.setdefault(name, next(filter(None, map(description_of, texts)), ""))
-        named = self._read(ExampleDescriptions, next(iter(holder.examples.values()), None))
-        found = (holder.example, named.value, schema.example, *schema.examples[:1])
-        example = next((each for each in found if each is not NOWHERE), NOWHERE)
+        first_named = self._read(ExampleDescriptions, next(iter(holder.examples.values()), None))
+        candidates = (holder.example, first_named.value, schema.example, *schema.examples[:1])
+        example = next((each for each in candidates if each is not NOWHERE), NOWHERE)
         if example is not NOWHERE:
             self._examples.setdefault(name, example)

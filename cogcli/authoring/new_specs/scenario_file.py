@@ -169,13 +169,13 @@ def _sample_path(binding: Binding) -> str:
     return f"{directory_of(binding.protocol)}/samples/sample.txt"
 
 
-def _value(what: str, field: FieldSpec) -> object:
+def _value(label: str, field: FieldSpec) -> object:
     schema = schema_of(field)
     try:
         return sample({**schema, "examples": [*list_at(schema, "examples"), *_ORDINARY]})
     except NoSample as lost:
         raise UsageError(
-            "usage.value", f"{what}: {lost}", hint="give the capability an example with it"
+            "usage.value", f"{label}: {lost}", hint="give the capability an example with it"
         ) from lost
 
 
@@ -206,13 +206,13 @@ def _mock(capability: Capability, binding: Binding, service: Service) -> MockSer
     body: object = {} if mode == "json" else "text"
     for name, source in binding.response.items():
         if mode == "json" and isinstance(source, str) and source.startswith("response"):
-            body = _put(
+            body = _with_value(
                 body, source.split(".")[1:], _value(f"output `{name}`", capability.outputs[name])
             )
     return MockServer(replies=(CannedReply(body=body),))
 
 
-def _put(body: object, path: list[str], value: object) -> object:
+def _with_value(body: object, path: list[str], value: object) -> object:
     """Return the body with a value at a path of keys and indices."""
     if not path:
         return value
@@ -220,7 +220,7 @@ def _put(body: object, path: list[str], value: object) -> object:
     if head.isdecimal() and int(head) < 100:
         items = [*list_of(body)]
         items += [None] * (int(head) + 1 - len(items))
-        items[int(head)] = _put(items[int(head)], rest, value)
+        items[int(head)] = _with_value(items[int(head)], rest, value)
         return items
     members = object_of(body)
-    return {**members, head: _put(members.get(head), rest, value)}
+    return {**members, head: _with_value(members.get(head), rest, value)}

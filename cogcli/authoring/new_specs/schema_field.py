@@ -85,11 +85,11 @@ def _used_definitions(part: object, definitions: Json) -> Json:
     return {name: schema for name, schema in definitions.items() if name in found}
 
 
-def _simple_items(rest: Json) -> Json:
+def _simple_items(constraints: Json) -> Json:
     """Return the elements of a list as a field, if only their type is restricted."""
-    items = keywords.mapping(rest, "items")
+    items = keywords.mapping(constraints, "items")
     if not items or items.keys() - {"type", "format"}:
         return {}
-    types = types_of(with_definitions(rest, items))
+    types = types_of(with_definitions(constraints, items))
     is_plain = len(types) == 1 and types <= {"string", "number", "integer", "boolean"}
     return {"type": next(iter(types))} if is_plain else {}

@@ -98,7 +98,9 @@ _UNTRUSTED_NOTE: Final = (
 
 
 def _resolve_project_root(settings: Settings, name: str) -> str:
-    """Return the absolute path of a new project. Raise UsageError for what is no name, or no directory."""
+    """Return the absolute path of a new project. Raise UsageError for an invalid name, or a file at
+    that path.
+    """
     if not is_plain_name(name):
         raise UsageError(
             "usage.value",
@@ -157,8 +159,8 @@ def new_skill(
         raise UsageError(
             "usage.flag", "`new skill` needs an ID, or `--like` a skill", expected="ID"
         )
-    id = id or _own_id(str(like))
-    _require(
+    id = id or _default_copy_id(str(like))
+    _require_id(
         SKILL_ID.fullmatch(id) is not None and len(id) <= LONGEST_ID, id, "a skill", "demo.hello"
     )
     require_channel(channel)
@@ -170,29 +172,29 @@ def new_skill(
     file = (
         _from_template("skill", path, _SKILL, id)
         if like is None
-        else _copy(settings, like, path, id)
+        else _copied_file(settings, like, path, id)
     )
     _place(settings, [file], force=force)
     look = f"cogcli run {id}" if like is None else f"cogcli skills show {id}"
-    return _made_files(
+    return _new_specs(
         settings, [path], [look, f"cogcli validate {quote(_display_path(settings, path))}"]
     )
 
 
-def _own_id(like: str) -> str:
+def _default_copy_id(like: str) -> str:
     """Return the default id of a copy: `DOMAIN.my-SLUG` for a skill `DOMAIN.SLUG`."""
     domain, _, slug = like.partition(".")
     return f"{domain}.my-{slug}"
 
 
-def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
+def _copied_file(settings: Settings, like: str, path: str, id: str) -> NewFile:
     """Return a copy of a skill's file with another id and all its comments. Raise
     SkillNotFoundError or UsageError.
     """
     registry = open_registry(settings)
     target = os.path.realpath(os.path.join(project_of(settings), path))
-    found = registry.paths("skill", like)
-    sources = [source for source in found if os.path.realpath(source) != target]
+    paths = registry.paths("skill", like)
+    sources = [source for source in paths if os.path.realpath(source) != target]
     if not sources:
         registry.reach(like)  # this raises, and suggests similar ids
         raise UsageError(
@@ -217,7 +219,7 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
 def new_capability(settings: Settings, id: str, *, force: bool) -> NewSpecs:
     """Create a capability. Raise the errors of `new_skill`."""
     project_of(settings)
-    _require(is_capability_id(id), id, "a capability", "orders.item.read")
+    _require_id(is_capability_id(id), id, "a capability", "orders.item.read")
     known = open_registry(settings).everything().capability(id)
     path = f"capabilities/{id}.yaml"
     if known is not None and known.file != _display_path(settings, path) and not force:
@@ -226,16 +228,16 @@ def new_capability(settings: Settings, id: str, *, force: bool) -> NewSpecs:
             "output.exists", f"there is a capability `{id}` already: {known.file}", hint=hint
         )
     _place(settings, [_from_template("capability", path, _CAPABILITY, id)], force=force)
-    return _made_files(settings, [path], [f"cogcli capabilities show {id}"])
+    return _new_specs(settings, [path], [f"cogcli capabilities show {id}"])
 
 
 def new_pack(settings: Settings, id: str, *, force: bool) -> NewSpecs:
     """Create version 1.0.0 of a pack. Raise the errors of `new_skill`."""
     project_of(settings)
-    _require(PLAIN_ID.fullmatch(id) is not None, id, "a pack", "support-desk")
+    _require_id(PLAIN_ID.fullmatch(id) is not None, id, "a pack", "support-desk")
     path = f"packs/{id}/1.0.0.yaml"
     _place(settings, [_from_template("pack", path, _PACK, id)], force=force)
-    return _made_files(
+    return _new_specs(
         settings, [path], [f"cogcli pack check {id}@1.0.0", f"cogcli pack pin {id}@1.0.0"]
     )
 
@@ -249,9 +251,9 @@ def require_channel(channel: str) -> None:
         )
 
 
-def _require(fits: bool, id: str, what: str, example: str) -> None:
-    if not fits:
-        message = f"`{visible(id[:80])}` is not an id of {what}"
+def _require_id(is_valid: bool, id: str, kind: str, example: str) -> None:
+    if not is_valid:
+        message = f"`{visible(id[:80])}` is not an id of {kind}"
         raise UsageError("usage.value", message, expected=f"such as {example}")
 
 
@@ -268,8 +270,8 @@ def _place(settings: Settings, files: list[NewFile], *, force: bool) -> None:
         raise refused_problem(written.problems[0])
 
 
-def _made_files(settings: Settings, paths: list[str], next: list[str]) -> NewSpecs:
-    return NewSpecs([_display_path(settings, path) for path in paths], [], next)
+def _new_specs(settings: Settings, paths: list[str], commands: list[str]) -> NewSpecs:
+    return NewSpecs([_display_path(settings, path) for path in paths], [], commands)
 
 
 def _display_path(settings: Settings, path: str) -> str:

@@ -59,8 +59,8 @@ def require_capability_id(id: str, *, is_prefix: bool) -> None:
 
 def write_operations(
     settings: Settings,
-    shared: Sequence[NewFile],
-    made: list[OperationFiles],
+    shared_files: Sequence[NewFile],
+    operations: list[OperationFiles],
     skipped: Skipped,
     *,
     force: bool,
@@ -70,19 +70,19 @@ def write_operations(
 
     `keep` notes further files that the user named. Raise UsageError for a problem of a shared file.
     """
-    bound = made
+    bound = operations
     while bound:
-        files = [*shared, *(file for each in bound for file in each.files)]
+        files = [*shared_files, *(file for each in bound for file in each.files)]
         with keep_trust(settings) as written:
             found = find_write_problems(settings, files, force=force)
             if not found.problems:
                 keep(written)
                 return WrittenOperations(bound, files, found.doubts)
-        bound = _without(settings, bound, found.problems, skipped)
+        bound = _without_blamed(settings, bound, found.problems, skipped)
     return WrittenOperations([], [], [])
 
 
-def _without(
+def _without_blamed(
     settings: Settings,
     bound: list[OperationFiles],
     problems: Sequence[Problem],

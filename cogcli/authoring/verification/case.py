@@ -166,7 +166,7 @@ class Outcome(NamedTuple):
         return self.result.directory if self.result else ""
 
     @property
-    def seconds_given(self) -> list[float]:
+    def time_limits(self) -> list[float]:
         """The time limit of each attempt, in seconds."""
         return [one.seconds for one in self.attempts]
 

@@ -125,7 +125,7 @@ def join_differences(differences: list[OutputDifference], match: str) -> str:
             continue
         key = path.rpartition(".")[2]
         parts += [
-            f'{sign} "{path}": {short(Redactor().mask({key: value})[key])}'
+            f'{sign} "{path}": {shorten_json(Redactor().mask({key: value})[key])}'
             for sign, value in (("-", expected), ("+", found))
             if value is not MISSING
         ]
@@ -134,7 +134,7 @@ def join_differences(differences: list[OutputDifference], match: str) -> str:
     return "   ".join(parts)
 
 
-def short(value: object, limit: int = _MAX_LENGTH) -> str:
+def shorten_json(value: object, limit: int = _MAX_LENGTH) -> str:
     """Return a JSON value as text of at most `limit` characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -44,7 +44,7 @@ def example_calls(
 ) -> list[ContractCall]:
     """Return a call for each executable example, with real paths for its files."""
 
-    def filled(example: Example) -> Example:
+    def with_example_paths(example: Example) -> Example:
         def path(name: str) -> str:
             return path_of(example, name)
 
@@ -52,7 +52,7 @@ def example_calls(
             inputs=with_paths(example.inputs, path), outputs=with_paths(example.outputs, path)
         )
 
-    calls = map(filled, examples_of(capability))
+    calls = map(with_example_paths, examples_of(capability))
     return [ContractCall(EXAMPLE, f"example {one.number}", one.inputs, one) for one in calls]
 
 
@@ -68,18 +68,22 @@ def write_files(folder: str, files: Mapping[str, object]) -> None:
             path.write_bytes(data)
 
 
-def refused_calls(capability: Capability, given: Mapping[str, object]) -> Iterator[ContractCall]:
+def refused_calls(
+    capability: Capability, valid_inputs: Mapping[str, object]
+) -> Iterator[ContractCall]:
     """Yield a call without each required input, and one with each input of a wrong type.
 
-    The other inputs are `given`.
+    The other inputs are those of `valid_inputs`.
     """
     for name, field in capability.inputs.items():
         if field.needs_value:
-            rest = {key: value for key, value in given.items() if key != name}
-            yield ContractCall(MISSING, f"without `{name}`", rest)
+            other_inputs = {key: value for key, value in valid_inputs.items() if key != name}
+            yield ContractCall(MISSING, f"without `{name}`", other_inputs)
         wrong = wrong_value(field)
         if wrong is not None:
-            yield ContractCall(WRONG_TYPE, f"`{name}` of a wrong type", {**given, name: wrong})
+            yield ContractCall(
+                WRONG_TYPE, f"`{name}` of a wrong type", {**valid_inputs, name: wrong}
+            )
 
 
 def minimal_inputs(capability: Capability) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from cogcli.authoring.verification.case import Expectation, Outcome
-from cogcli.authoring.verification.check_result import join_differences, short
+from cogcli.authoring.verification.check_result import join_differences, shorten_json
 from cogcli.authoring.verification.skill_case import SkillCase
 from cogcli.base.jsonvalue import equal, kind_of
 from cogcli.base.output_diff import EXACT, differences
@@ -23,13 +23,13 @@ from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import look_up_through_lists
 
 
-def expect_outputs(name: str, wanted: Json, match: str) -> Expectation:
+def expect_outputs(name: str, expected_outputs: Json, match: str) -> Expectation:
     """Return the expectation that the run ends well, and that its outputs match."""
 
     def expected(outcome: Outcome) -> list[Check]:
         if outcome.result is None or outcome.result.outputs is None:
             return [Check(name, False, str(outcome.failure) or outcome.status)]
-        detail = join_differences(differences(wanted, outcome.outputs, match), match)
+        detail = join_differences(differences(expected_outputs, outcome.outputs, match), match)
         return [Check(name, not detail, detail)]
 
     return expected
@@ -91,36 +91,40 @@ def _expect(
 
 
 def _expect_equal(
-    case: SkillCase, name: str, wanted: object, find: Callable[[Outcome], object], *place: str | int
+    case: SkillCase,
+    name: str,
+    expected: object,
+    find: Callable[[Outcome], object],
+    *place: str | int,
 ) -> Expectation:
     key = str(place[-1])
-    return _expect(case, name, lambda ran: _inequality(key, wanted, find(ran)), *place)
+    return _expect(case, name, lambda ran: _inequality(key, expected, find(ran)), *place)
 
 
-def _inequality(key: str, wanted: object, found: object) -> str:
+def _inequality(key: str, expected: object, actual: object) -> str:
     """Return why two values are not equal, masked if the key names a secret."""
-    if equal(wanted, found):
+    if equal(expected, actual):
         return ""
-    one, other = (short(Redactor().mask({key: value})[key]) for value in (wanted, found))
+    one, other = (shorten_json(Redactor().mask({key: value})[key]) for value in (expected, actual))
     return f"expected {one}, found {other}"
 
 
-def _ending_fault(wanted: int, outcome: Outcome) -> str:
-    if wanted == outcome.exit_code:
+def _ending_fault(expected: int, outcome: Outcome) -> str:
+    if expected == outcome.exit_code:
         return ""
-    why = f" ({outcome.failure})" if outcome.failure.code else ""
-    return f"expected {wanted}, found {outcome.exit_code}{why}"
+    reason = f" ({outcome.failure})" if outcome.failure.code else ""
+    return f"expected {expected}, found {outcome.exit_code}{reason}"
 
 
-def _expect_output(case: SkillCase, name: str, wanted: object) -> Expectation:
+def _expect_output(case: SkillCase, name: str, expected: object) -> Expectation:
     def find_fault(outcome: Outcome) -> str:
         if name not in outcome.outputs:
             near = suggestion(name, outcome.outputs)
             return f"not given; {near}" if near else "not given"
         found = outcome.outputs[name]
-        if isinstance(wanted, dict | list) and type(wanted) is type(found):
-            return join_differences(differences(wanted, found, EXACT), EXACT)
-        return _inequality(name, wanted, found)
+        if isinstance(expected, dict | list) and type(expected) is type(found):
+            return join_differences(differences(expected, found, EXACT), EXACT)
+        return _inequality(name, expected, found)
 
     return _expect(case, f"outputs.{name}", find_fault, "outputs", name)
 
@@ -129,7 +133,7 @@ def _expect_state(case: SkillCase, number: int, check: StateCheck) -> Expectatio
     def expected(outcome: Outcome) -> list[Check]:
         fault = "nothing ran" if outcome.state is None else _state_fault(check, outcome.state)
         is_hidden = check.op == "verbatim_in" and not fault
-        shown = "" if is_hidden else short(check.value, 40)
+        shown = "" if is_hidden else shorten_json(check.value, 40)
         name = f"{check.path} {check.op} {shown}".rstrip()
         frame = case.frame_of("expect", "checks", number) if fault else None
         return [Check(name, not fault, fault, frame, "test.failed")]
@@ -163,14 +167,14 @@ def _state_fault(check: StateCheck, state: ExecutionState) -> str:
     if found is MISSING:
         return f"`{check.path}` is not there"
     if check.op == "verbatim_in":
-        return "; ".join(_not_verbatim(found, _text_at(check.value, state), check.path))
+        return "; ".join(_verbatim_faults(found, _text_at(check.value, state), check.path))
     return "" if _OPS[check.op](found, check.value) else f"found {_format_value(check.path, found)}"
 
 
 def _format_value(path: str, value: object) -> str:
-    """Return a value as short text, masked if the last part of its path names a secret."""
+    """Return a value as shorten_json text, masked if the last part of its path names a secret."""
     key = path.rpartition(".")[2]
-    return short(Redactor().mask({key: value})[key], 120)
+    return shorten_json(Redactor().mask({key: value})[key], 120)
 
 
 def _text_at(value: str, state: ExecutionState) -> str:
@@ -185,36 +189,36 @@ def _list_items(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _not_verbatim(found: object, source: str, path: str) -> Iterator[str]:
-    for text in _list_items(found):
+def _verbatim_faults(actual: object, source: str, path: str) -> Iterator[str]:
+    for text in _list_items(actual):
         if not isinstance(text, str):
             yield f"found {kind_of(text)}, expected text"
         elif text not in source:
             yield f"{_format_value(path, text)} does not stand there"
 
 
-def _contains(found: object, value: object) -> bool:
-    match found:
+def _contains(actual: object, value: object) -> bool:
+    match actual:
         case str():
-            return isinstance(value, str) and value in found
+            return isinstance(value, str) and value in actual
         case list():
-            return any(equal(item, value) for item in found)
+            return any(equal(item, value) for item in actual)
         case dict():
-            return value in found
+            return value in actual
         case _:
             return False
 
 
-def _is_type(found: object, value: str) -> bool:
-    return found is None if value == "null" else has_type(found, value)
+def _is_type(actual: object, value: str) -> bool:
+    return actual is None if value == "null" else has_type(actual, value)
 
 
-def _matches(found: object, value: object) -> bool:
-    return isinstance(found, str) and not errors({"pattern": value}, found)
+def _matches(actual: object, value: object) -> bool:
+    return isinstance(actual, str) and not errors({"pattern": value}, actual)
 
 
-def _number(found: object) -> bool:
-    return kind_of(found) == "number"
+def _is_number(actual: object) -> bool:
+    return kind_of(actual) == "number"
 
 
 _OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -222,8 +226,8 @@ _OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "type": _is_type,
     "contains": _contains,
     "length": lambda found, value: isinstance(found, str | list | dict) and len(found) == value,
-    "min": lambda found, value: _number(found) and found >= value,
-    "max": lambda found, value: _number(found) and found <= value,
+    "min": lambda found, value: _is_number(found) and found >= value,
+    "max": lambda found, value: _is_number(found) and found <= value,
     "matches": _matches,
     "one_of": lambda found, value: any(equal(found, option) for option in value),
 }

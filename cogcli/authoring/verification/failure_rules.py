@@ -51,10 +51,10 @@ _JSON: Final = "application/json"
 
 
 def _echo_reply(
-    status: int, seen: ReceivedRequest, headers: Mapping[str, str] | None = None
+    status: int, request: ReceivedRequest, headers: Mapping[str, str] | None = None
 ) -> ServerReply:
     """Return a reply that echoes the secrets in the request."""
-    body = {"ok": True, "echo": seen.headers.get("authorization"), "message": f"no, {CANARY}"}
+    body = {"ok": True, "echo": request.headers.get("authorization"), "message": f"no, {CANARY}"}
     return json_reply(body, status, headers)
 
 
@@ -189,8 +189,8 @@ class _PlainServer(Loopback):
         return super().url.replace("http:", "https:")
 
 
-def _slow(seen: ReceivedRequest) -> ServerReply:
-    return _echo_reply(200, seen)._replace(delay=30.0)
+def _slow_reply(request: ReceivedRequest) -> ServerReply:
+    return _echo_reply(200, request)._replace(delay=30.0)
 
 
 def _rpc(code: int, status: int = 200) -> Responder:
@@ -204,9 +204,9 @@ def _rpc(code: int, status: int = 200) -> Responder:
     return answering
 
 
-def _allows(allowed: object) -> Responder:
+def _gate_server(answer: object) -> Responder:
     """Return a server function of a gate that gives this answer."""
-    return lambda seen: json_reply({"allowed": allowed})
+    return lambda seen: json_reply({"allowed": answer})
 
 
 @contextmanager
@@ -264,7 +264,7 @@ def _tool(name: str, *options: str, **settings: str) -> RuleCall:
     return tool_call(name, *options, **settings)._replace(response=_COMMON.response)
 
 
-def _approval(*, granted: bool) -> ApprovalAnswer:
+def _approval_answer(*, granted: bool) -> ApprovalAnswer:
     other, until = "sha256:other", "2999-01-01T00:00:00Z"
     request = RequestedAction("ap_verify", CAPABILITY, STEP, other, other, until)
     return ApprovalAnswer(request, granted, "verify", "", "2000-01-01T00:00:00Z")
@@ -381,10 +381,10 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
         _call(metadata={"retry_count": 6, "retry_backoff_base": 0}), _status(503, {"Retry-After": "0"}),
     ),
     # late
-    FailureRule("call.timeout", "", _call(metadata={"timeout_seconds": _SHORT}), _slow),
+    FailureRule("call.timeout", "", _call(metadata={"timeout_seconds": _SHORT}), _slow_reply),
     # A step's limit covers its own retries, too: only an outer step retries after it.
-    FailureRule("step.timeout", "", _call(nested={"timeout_seconds": _SHORT}), _slow),
-    FailureRule("run.timeout", "", _call(options={"timeout": _SHORT}), _slow),
+    FailureRule("step.timeout", "", _call(nested={"timeout_seconds": _SHORT}), _slow_reply),
+    FailureRule("run.timeout", "", _call(options={"timeout": _SHORT}), _slow_reply),
     # refused or failed by the service
     *(FailureRule("call.overloaded", str(n), _COMMON, _status(n, {"Retry-After": "0"})) for n in (429, 502, 503, 504)),
     FailureRule("call.server-error", "500", _COMMON, _status(500)),
@@ -413,12 +413,12 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("outputs.type", "", _call(outputs=_outputs(r="array"))),
     # safety and approvals
     FailureRule("safety.trust", "", _call(capability={"safety": {"trust_level": "privileged"}})),
-    FailureRule("safety.gate", "", _COMMON, gate=_allows(False)),
-    FailureRule("safety.gate-error", "", _COMMON, gate=_allows("yes")),
-    FailureRule("safety.rejected", "", _CONFIRMED, approved=_approval(granted=False)),
+    FailureRule("safety.gate", "", _COMMON, gate=_gate_server(False)),
+    FailureRule("safety.gate-error", "", _COMMON, gate=_gate_server("yes")),
+    FailureRule("safety.rejected", "", _CONFIRMED, approved=_approval_answer(granted=False)),
     FailureRule("safety.scope", "", _call(network="public")),
     FailureRule("safety.confirmation", "", _CONFIRMED),
-    FailureRule("policy.approval", "", _CONFIRMED, approved=_approval(granted=True)),
+    FailureRule("policy.approval", "", _CONFIRMED, approved=_approval_answer(granted=True)),
     # policy
     FailureRule("policy.denied", "", _COMMON, policy=_policy("deny")),
     FailureRule("policy.refused", "", _COMMON, policy=_policy("refuse")),

@@ -225,10 +225,10 @@ def check_rule(id: str, rule: SelfCheck, bench: Bench) -> CheckResult:
     return run_check(base, check)
 
 
-def mismatch(what: str, found: object, wanted: object) -> Iterator[str]:
+def mismatch(label: str, actual: object, expected: object) -> Iterator[str]:
     """Yield a fault unless the two values are equal."""
-    if found != wanted:
-        yield f"{what}: found {_short(found)}, expected {_short(wanted)}"
+    if actual != expected:
+        yield f"{label}: found {_shorten(actual)}, expected {_shorten(expected)}"
 
 
 def error_faults(
@@ -237,7 +237,7 @@ def error_faults(
     """Yield the faults of a run that must begin and then end with one of these codes."""
     error, wanted = outcome.error, " or ".join(codes)
     if outcome.result is None or error is None:
-        found = f"refused: {error}" if error else f"no error, outputs {_short(outcome.outputs)}"
+        found = f"refused: {error}" if error else f"no error, outputs {_shorten(outcome.outputs)}"
         yield f"{found}, expected {wanted}"
         return
     if not {error.code, ANY_ERROR}.intersection(codes):
@@ -261,10 +261,10 @@ def _result_faults(rule: RuleCase, outcome: Outcome) -> Iterator[str]:
 
 
 def _other_faults(
-    rule: RuleCase, outcome: Outcome, seen: Sequence[ReceivedRequest]
+    rule: RuleCase, outcome: Outcome, requests: Sequence[ReceivedRequest]
 ) -> Iterator[str]:
     if rule.wanted is not ANYTHING:
-        yield from mismatch("requests", rule.sent(seen), rule.wanted)
+        yield from mismatch("requests", rule.sent(requests), rule.wanted)
     if rule.within and outcome.seconds > rule.within:
         yield f"ended after {outcome.seconds:.1f} s, expected {rule.within} s"
     if rule.hidden:
@@ -273,6 +273,6 @@ def _other_faults(
         yield fault
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:199]}…"

@@ -122,15 +122,15 @@ def canned_replies(replies: tuple[CannedReply, ...]) -> Responder:
     return reply_in_turn([_reply_from(reply) for reply in replies])
 
 
-def _reply_from(canned: CannedReply) -> ServerReply:
-    delay = canned.delay_ms / 1000
-    if canned.body is None:
-        return ServerReply(canned.status, canned.headers, (), delay)
+def _reply_from(reply: CannedReply) -> ServerReply:
+    delay = reply.delay_ms / 1000
+    if reply.body is None:
+        return ServerReply(reply.status, reply.headers, (), delay)
     media_type = "application/json"
-    if isinstance(canned.body, str):
-        media_type, body = "text/plain; charset=utf-8", canned.body.encode()
+    if isinstance(reply.body, str):
+        media_type, body = "text/plain; charset=utf-8", reply.body.encode()
     else:
-        body = orjson.dumps(canned.body)
-    has_type = any(name.lower() == "content-type" for name in canned.headers)
-    headers = canned.headers if has_type else {**canned.headers, "Content-Type": media_type}
-    return ServerReply(canned.status, headers, (body,), delay)
+        body = orjson.dumps(reply.body)
+    has_type = any(name.lower() == "content-type" for name in reply.headers)
+    headers = reply.headers if has_type else {**reply.headers, "Content-Type": media_type}
+    return ServerReply(reply.status, headers, (body,), delay)

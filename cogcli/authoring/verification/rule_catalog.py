@@ -46,7 +46,7 @@ def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Cat
         page=call.page,
     )
     bindings, services = [first], [_service(call, root)]
-    capabilities = [_capability(call, gated=bool(gate))]
+    capabilities = [_capability(call, has_gate=bool(gate))]
     if second:
         bindings.append(_binding("second", request={"a": "input.a"}, response={"r": "response.ok"}))
         services.append(_plain_service("second", second))
@@ -92,14 +92,14 @@ def _plain_service(id: str, url: str) -> Service:
     return Service.of(raw, layer="verify", trusted=True)
 
 
-def _capability(call: RuleCall, *, gated: bool) -> Capability:
+def _capability(call: RuleCall, *, has_gate: bool) -> Capability:
     raw = {
         **_BARE,
         "id": CAPABILITY,
         "inputs": {name: {"type": "any"} for name in (*call.input, "a")},
         "outputs": {name: {"type": "any"} for name in call.response},
         "properties": EFFECTS[call.effect],
-        **({"safety": {"mandatory_pre_gates": [GATE]}} if gated else {}),
+        **({"safety": {"mandatory_pre_gates": [GATE]}} if has_gate else {}),
         **call.capability,
     }
     return Capability.of(raw)

@@ -37,7 +37,7 @@ def files_in(directory: str) -> list[str]:
     ]
 
 
-def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
+def read_scenario(path: str, display_path: str, types: Iterable[str]) -> Scenario:
     """Return the scenario in a file. `types` are the known types of mock servers. Raise UsageError
     for any fault.
     """
@@ -45,7 +45,7 @@ def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
         with open(path, "rb") as file:
             data = file.read(_LARGEST + 1)
     except OSError as error:
-        message = f"scenario `{shown}` cannot be read: {error.strerror or error}"
+        message = f"scenario `{display_path}` cannot be read: {error.strerror or error}"
         raise UsageError(
             "input.file", message, hint="see the list: cogcli openapi verify-bindings"
         ) from error
@@ -54,19 +54,19 @@ def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
     except InvalidJson as error:
         raise UsageError(
             "input.json",
-            f"scenario `{shown}`: {error.message}",
-            file=shown,
+            f"scenario `{display_path}`: {error.message}",
+            file=display_path,
             line=error.line,
             column=error.column,
         ) from error
-    return _ScenarioReader(shown, data).scenario(raw, types)
+    return _ScenarioReader(display_path, data).scenario(raw, types)
 
 
 class _ScenarioReader:
     """A reader of one file that adds positions to errors."""
 
-    def __init__(self, shown: str, data: bytes) -> None:
-        self._shown = shown
+    def __init__(self, display_path: str, data: bytes) -> None:
+        self._shown = display_path
         self._text = data.decode("utf-8-sig")
 
     def scenario(self, raw: object, types: Iterable[str]) -> Scenario:
@@ -81,7 +81,7 @@ class _ScenarioReader:
         for number, reply in enumerate(given.get("replies", ())):
             self._check_reply(reply, number)
         mock = MockServer.of(given)
-        self._one_of("mock_server.type", mock.type, (BY_DOCUMENT, *types))
+        self._check_choice("mock_server.type", mock.type, (BY_DOCUMENT, *types))
         if mock.host not in LOOPBACK and not mock.host.startswith("127."):
             self._refuse(
                 "input.enum",
@@ -116,7 +116,7 @@ class _ScenarioReader:
     def _require_names(
         self,
         raw: Iterable[str],
-        given: Collection[str],
+        members: Collection[str],
         place: str,
         keys: Mapping[str, RecordKey],
     ) -> None:
@@ -125,28 +125,28 @@ class _ScenarioReader:
                 hint = suggestion(name, keys)
                 self._refuse("input.unknown", f"{place}{name}", "no such field", hint)
         for name, key in keys.items():
-            if key.required and name not in given:
+            if key.required and name not in members:
                 self._refuse("input.missing", f"{place}{name}", "required, not given")
 
-    def _check_limits(self, given: Json, place: str, cls: type[Spec]) -> None:
+    def _check_limits(self, members: Json, place: str, cls: type[Spec]) -> None:
         """Raise UsageError for a number out of its range, or a word that is not one of the choices."""
         for name, key in shape_of_spec(cls).keys.items():
-            if name not in given:
+            if name not in members:
                 continue
             if isinstance(key.shape, NumberShape):
-                self._within(f"{place}{name}", given[name], key.shape)
+                self._check_bounds(f"{place}{name}", members[name], key.shape)
             elif isinstance(key.shape, Text) and key.shape.choices:
-                self._one_of(f"{place}{name}", given[name], key.shape.choices)
+                self._check_choice(f"{place}{name}", members[name], key.shape.choices)
 
-    def _within(self, place: str, number: int, bounds: NumberShape) -> None:
+    def _check_bounds(self, place: str, number: int, bounds: NumberShape) -> None:
         minimum, maximum = bounds.minimum, bounds.maximum
         if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
             self._refuse("input.type", place, f"found {number}, expected {minimum} to {maximum}")
 
-    def _one_of(self, place: str, word: str, words: Iterable[str]) -> None:
-        if word not in words:
-            text = f"found `{word}`, expected one of {', '.join(words)}"
-            self._refuse("input.enum", place, text, suggestion(word, list(words)))
+    def _check_choice(self, place: str, word: str, choices: Iterable[str]) -> None:
+        if word not in choices:
+            text = f"found `{word}`, expected one of {', '.join(choices)}"
+            self._refuse("input.enum", place, text, suggestion(word, list(choices)))
 
     def _refuse(self, code: str, place: str, text: str, hint: str = "") -> NoReturn:
         at = self._text.find(f'"{place.rpartition(".")[2]}"')
@@ -157,11 +157,11 @@ class _ScenarioReader:
         raise UsageError(code, message, hint=hint, file=self._shown, line=line, column=column)
 
 
-def _kind_fault(value: object, wanted: str) -> str:
+def _kind_fault(value: object, expected: str) -> str:
     """Return why a value is not of a kind; empty if it is. A number must be whole, a string must not
     be empty."""
-    if wanted == "any":
+    if expected == "any":
         return ""
-    if kind_of(value) != wanted or (wanted == "number" and type(value) is not int):
-        return f"found {kind_of(value)}, expected {wanted}"
+    if kind_of(value) != expected or (expected == "number" and type(value) is not int):
+        return f"found {kind_of(value)}, expected {expected}"
     return "found empty text, expected a name" if value == "" else ""

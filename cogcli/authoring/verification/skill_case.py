@@ -98,15 +98,17 @@ def skill_folder(path: str) -> str:
     return folder if beside and os.path.isfile(os.path.join(folder, SKILL_FILE)) else ""
 
 
-def read_cases(path: str, shown: str, skill_id: str, protocols: Protocols) -> CaseFileContent:
-    """Return the cases in a file, with its problems in the result. Raise nothing."""
-    data, parsed = read_file(path, file=shown)
+def read_cases(
+    path: str, display_path: str, skill_id: str, protocols: Protocols
+) -> CaseFileContent:
+    """Return the cases in a file, and its problems."""
+    data, parsed = read_file(path, file=display_path)
     if parsed.value is None:
         return CaseFileContent((), tuple(parsed.problems))
-    checked = check_file("case", parsed.value, parsed.places, shown, protocols)
+    checked = check_file("case", parsed.value, parsed.places, display_path, protocols)
     if checked.raw is None:
         return CaseFileContent((), tuple(checked.problems))
-    source = CaseSource(path, shown, data.decode("utf-8-sig"), parsed.places)
+    source = CaseSource(path, display_path, data.decode("utf-8-sig"), parsed.places)
     stem = os.path.basename(path).removesuffix(".yaml")
     cases = [
         SkillCase.of(

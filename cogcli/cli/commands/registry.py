@@ -14,7 +14,7 @@ from cogcli.app.needs import KINDS, count_first_needs
 from cogcli.authoring import contracts as checks
 from cogcli.authoring.check_reports import check_results_report
 from cogcli.authoring.executability import check_skills, measure_coverage
-from cogcli.authoring.spec_results import SpecResult, count_passed, summary_line
+from cogcli.authoring.spec_results import SpecResult, count_passed_results, summary_line
 from cogcli.authoring.verification.check_result import FAILED, PASSED, CheckResult
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import visible
@@ -112,7 +112,7 @@ def _conclude(
     if failed:
         message = f"{failed[0].id}: {failed[0].reason}"
         code = context.fail({"code": failed[0].code, "message": message})
-    yours = count_passed(checked, shipped=False)
+    yours = count_passed_results(checked, shipped=False)
     context.own["yours"] = dict(zip(("passed", "total"), yours, strict=True))
     refusal = find_refusal(
         checked=len(checked) - len(lacking),

@@ -62,7 +62,7 @@ def _header(name: str) -> Callable[[Sequence[ReceivedRequest]], str]:
 
 
 def _default_timeout(ran: RuleRun) -> str:
-    seconds = ran.seconds_given[0]
+    seconds = ran.time_limits[0]
     return "" if 25 < seconds <= 30 else f"the invoker had {seconds:.1f} s, expected 30"
 
 
