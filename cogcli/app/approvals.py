@@ -168,7 +168,9 @@ def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[Wa
     return [
         WaitingRequest(
             row.directory,
-            view_request(event, episode_id=row.id, skill=row.skill or "", now=now, again=again),
+            view_request(
+                event, episode_id=row.id, skill=row.skill or "", now=now, global_flags=again
+            ),
             event,
             row.shown_status == "running",
         )

@@ -14,7 +14,7 @@ def request_lines(
     context: CommandContext, view: ApprovalView, *, whole: bool = False
 ) -> list[StyledLine]:
     """Return the lines of a request. Unless `whole`, long texts that decide nothing are cut."""
-    rows = view.rows(whole=whole)
+    rows = view.rows(in_full=whole)
     width = max(len(name) for name, _ in rows)
     lines: list[StyledLine] = []
     for name, text in rows:

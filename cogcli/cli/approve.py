@@ -107,4 +107,4 @@ def report_requests(context: CommandContext, result: RunResult, *, shown: bool) 
 
 def _view(context: CommandContext, question: Event, skill: str) -> ApprovalView:
     now = context.settings.clock.now()
-    return view_request(question, skill=skill, now=now, again=context.again)
+    return view_request(question, skill=skill, now=now, global_flags=context.again)

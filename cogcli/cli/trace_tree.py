@@ -218,7 +218,7 @@ def _request_lines(context: CommandContext, shown: TracedEpisode) -> list[Styled
     for event in shown.log:
         if event.event_type != ApprovalRequested.event.name:
             continue
-        view = view_request(event, skill=skill or "", now=now, again=context.again)
+        view = view_request(event, skill=skill or "", now=now, global_flags=context.again)
         if view.approval_id in waiting and (
             not shown.step or StepPath(view.step).within(shown.step)
         ):

@@ -23,7 +23,7 @@ from cogcli.report.history_graph import graph_of
 from cogcli.report.humanize import duration, fuzzy_time
 from cogcli.report.lineage import Lineage, TargetFlow, overlap
 from cogcli.report.styled_text import fit, style_of
-from cogcli.report.why import find_cause_chains, known_places, why
+from cogcli.report.why import find_cause_chains, known_places, why_lines
 
 
 def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
@@ -107,7 +107,7 @@ def _write_layers(context: CommandContext, shown: TracedEpisode) -> None:
 
 def _write_causes(context: CommandContext, shown: TracedEpisode) -> None:
     """Write the find_cause_chains of the value at `--why`."""
-    context.screen.answer_lines(why(_cause_chains(context, shown), context.screen.out.glyphs))
+    context.screen.answer_lines(why_lines(_cause_chains(context, shown), context.screen.out.glyphs))
 
 
 def _cause_chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:

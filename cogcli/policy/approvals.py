@@ -86,17 +86,22 @@ class AnswerSignatures(NamedTuple):
     is_test: bool = False
     """Whether answers are those of a test, which no person signs."""
 
-    def are_needed(self, *, signed: bool, roles: Collection[str]) -> bool:
-        """Return whether an answer needs a signature: its gate asks for one, or has roles that need one here."""
-        return not self.is_test and (signed or (self.with_role and bool(roles)))
+    def are_needed(self, *, requires_signature: bool, roles: Collection[str]) -> bool:
+        """Return whether an answer needs a signature: its gate or its roles require one."""
+        return not self.is_test and (requires_signature or (self.with_role and bool(roles)))
 
     def explain_answer(
-        self, answer: SignedAnswer | None, at: str, *, signed: bool, roles: Collection[str]
+        self,
+        answer: SignedAnswer | None,
+        at: str,
+        *,
+        requires_signature: bool,
+        roles: Collection[str],
     ) -> str:
-        """Return why an approval does not count because of its signature. Empty if that is no reason."""
+        """Return why the signature makes an answer invalid, or an empty text."""
         if answer is None:
-            needed = self.are_needed(signed=signed, roles=roles)
-            return "it is not signed, and here only a signed answer counts" if needed else ""
+            is_needed = self.are_needed(requires_signature=requires_signature, roles=roles)
+            return "it is not signed, and here only a signed answer counts" if is_needed else ""
         if roles and answer.statement.role not in roles:
             return f"it is signed for the role `{answer.statement.role}`, which may not answer"
         return self.explain(answer, at)
@@ -148,7 +153,7 @@ ExplainSignature = Callable[[SignedAnswer | None, str], str]
 """Returns why an approval does not count at a time because of its signature, or for lack of one. Empty if it does."""
 
 
-def _accept(signed: SignedAnswer | None, at: str) -> str:
+def accept_any_signature(signed: SignedAnswer | None, at: str) -> str:
     return ""
 
 
@@ -172,7 +177,7 @@ class Approvals:
         action: str,
         evidence: str,
         now: str,
-        explain_signature: ExplainSignature = _accept,
+        explain_signature: ExplainSignature = accept_any_signature,
     ) -> ApprovalAnswer | RuntimeErrorBase | None:
         """Consume and return the approval of this action.
 
@@ -194,7 +199,7 @@ class Approvals:
         return error
 
     def take_over(self, answer: ApprovalAnswer) -> None:
-        """Note an approval of an earlier run that this run uses now."""
+        """Add an approval of an earlier run that this run uses now."""
         self.used.append(answer)
 
     def _explain_invalidity(
@@ -237,4 +242,4 @@ class ReplayedApprovals(Approvals):
     ) -> PolicyApprovalError | None:
         if answer.used:
             return None
-        return super()._explain_invalidity(answer, action, evidence, now, _accept)
+        return super()._explain_invalidity(answer, action, evidence, now, accept_any_signature)

@@ -159,11 +159,13 @@ def flatten(budget: Json, prefix: str = "") -> Iterator[tuple[str, int | float]]
             yield f"{prefix}{name}", value
 
 
-def merge_limits(defaults: Json, declared: Json) -> dict[str, int | float]:
+def merge_limits(defaults: Json, pack_limits: Json) -> dict[str, int | float]:
     """Return the limits of a run by dotted key: those that the pack declares, otherwise the defaults."""
-    return dict(flatten(defaults)) | dict(flatten(declared))
+    return dict(flatten(defaults)) | dict(flatten(pack_limits))
 
 
-def raised_keys(limits: Mapping[str, int | float], given: Mapping[str, int | float]) -> list[str]:
-    """Return the keys for which a flag would raise a limit, which is forbidden."""
-    return [key for key, value in given.items() if key in limits and value > limits[key]]
+def raised_keys(
+    limits: Mapping[str, int | float], flag_limits: Mapping[str, int | float]
+) -> list[str]:
+    """Return the keys for which a flag would raise a limit, which is not allowed."""
+    return [key for key, value in flag_limits.items() if key in limits and value > limits[key]]

@@ -130,7 +130,7 @@ def explain_verdict(
 
 
 def _compare_with_limits(limits: LimitedCall) -> Iterator[Comparison]:
-    """Yield the comparison of each amount that is added up with what was left of its limit."""
+    """Yield the comparison of each summed amount with the remaining amount of its limit."""
     used = limits.used or {}
     for claim in limits.claims:
         limit = claim.limit
@@ -150,18 +150,18 @@ _Turn = tuple[VerdictChange, Comparison]
 
 
 def _find_decisive_comparisons(
-    verdict: Verdict, compared: list[Comparison], turns: list[_Turn]
+    verdict: Verdict, comparisons: list[Comparison], changes_with_comparison: list[_Turn]
 ) -> list[Comparison]:
     """Return the comparisons of the deciding rule that would change the verdict, or all of them if none would.
 
     If no rule decided, return the comparison that needs the smallest change.
     """
-    decisive = [each for _, each in turns if each.rule == verdict.rule]
+    decisive = [each for _, each in changes_with_comparison if each.rule == verdict.rule]
     if decisive:
         return decisive
     if not verdict.rule:
-        return [each for _, each in turns[:1]]
-    return [each for each in compared if each.rule == verdict.rule]
+        return [each for _, each in changes_with_comparison[:1]]
+    return [each for each in comparisons if each.rule == verdict.rule]
 
 
 def _find_missing_paths(verdict: Verdict) -> tuple[str, ...]:
@@ -213,14 +213,14 @@ def _compare_paths(
     rule_id: str, place: Path, operator: str, left: object, right: object, data: Json
 ) -> Iterator[Comparison]:
     """Yield comparisons of the values that the operands read with the thresholds that change the result."""
-    for mine, other, word in (
+    for own_operand, other_operand, operator_for_own in (
         (left, right, operator),
         (right, left, MIRRORED.get(operator, operator)),
     ):
-        threshold = _evaluate(other, data)
-        for path in sorted(compile_rule(mine).paths):
+        threshold = _evaluate(other_operand, data)
+        for path in sorted(compile_rule(own_operand).paths):
             value = _evaluate({"var": path}, data)
-            turned = _solve_for_path(mine, path, data, value, threshold, word)
+            turned = _solve_for_path(own_operand, path, data, value, threshold, operator_for_own)
             if turned is not None:
                 yield from _evaluate_comparison(rule_id, place, path, value, *turned)
 

@@ -29,7 +29,7 @@ _NOBODY: Final = "user-1"
 
 
 class CallKind(NamedTuple):
-    """A kind of call: what is called for which intent, and the skill tool that it is nested in, if any."""
+    """An intent and a capability. `inside` is the skill tool that makes the call, or empty."""
 
     intent: str
     capability: Capability
@@ -37,7 +37,7 @@ class CallKind(NamedTuple):
 
 
 class CallCase(NamedTuple):
-    """One call with everything that decides about it."""
+    """One call with all facts that decide it."""
 
     kind: CallKind
     facts: Mapping[str, object]

@@ -86,7 +86,7 @@ def render_text(text: str, values: Mapping[str, object]) -> str:
     except TemplateFault:
         return ""
     filled = [_show(part.name, values) if isinstance(part, Placeholder) else part for part in parts]
-    return " ".join(_clean("".join(filled)).split())
+    return " ".join(_printable("".join(filled)).split())
 
 
 def render_rule_text(rule: PolicyRule, data: Json, names: Iterable[str]) -> str:
@@ -102,13 +102,13 @@ def render_rule_text(rule: PolicyRule, data: Json, names: Iterable[str]) -> str:
 
 
 def _show(name: str, values: Mapping[str, object]) -> str:
-    """Return a text or a number for a customer. Empty for any other value, and for one that is or names a secret."""
+    """Return a text or a number for a customer, and an empty text for any other value or a secret."""
     value = values.get(name)
     member = name.rpartition(".")[2]
     if MASK in str(value) or BY_NAME.mask({member: value}) != {member: value}:
         return ""
     if isinstance(value, str):
-        text = " ".join(_clean(value).split())
+        text = " ".join(_printable(value).split())
         return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
     if isinstance(value, int | float) and not isinstance(value, bool):
         return show_number(Decimal(repr(value)))
@@ -123,7 +123,7 @@ def show_number(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _clean(text: str) -> str:
+def _printable(text: str) -> str:
     """Return a text without characters that have no picture. Line ends and tabs become spaces."""
     if text.isascii() and text.isprintable():
         return text
@@ -232,14 +232,14 @@ def _check_text(
     report: ProblemReport,
     text: str,
     capabilities: Mapping[str, Capability],
-    known: Sequence[str] = (),
+    allowed_names: Sequence[str] = (),
 ) -> None:
     try:
         names = [part.name for part in parse_text(text) if isinstance(part, Placeholder)]
     except TemplateFault as fault:
         report.error("request.template", ("say",), str(fault))
         return
-    allowed = {*known, *list_rule_values(pack, capabilities)}
+    allowed = {*allowed_names, *list_rule_values(pack, capabilities)}
     for name in names:
         if name not in allowed:
             reason = find_fact_fault(pack, name, capabilities)

@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 
 class Evaluation:
-    """One evaluation of a rule: the facts, the values read so far, and the number of operations left."""
+    """One evaluation of a rule: the facts, the values read up to now, and the remaining operations."""
 
     __slots__ = ("data", "last", "left", "reads")
 
@@ -191,7 +191,7 @@ def require_safe_number(value: Number) -> Number:
     return value
 
 
-def same(a: object, b: object) -> bool:
+def equal_values(a: object, b: object) -> bool:
     """Return whether two values of the same type are deeply equal. Raise EvaluationError `type` if the types differ."""
     if type(a) is str and type(b) is str:  # most are texts, and this is the hot path of a rule
         return a == b

@@ -108,9 +108,9 @@ def has_match(pattern: str, text: str) -> bool:
     return not refusal(pattern) and fits({"pattern": pattern}, text)
 
 
-def has_phrase(folded: str, phrase: str) -> bool:
+def has_phrase(folded_text: str, phrase: str) -> bool:
     """Return whether a case-folded text contains a phrase as whole words."""
-    return _phrase_pattern(phrase.casefold()).search(folded) is not None
+    return _phrase_pattern(phrase.casefold()).search(folded_text) is not None
 
 
 @lru_cache(maxsize=4096)

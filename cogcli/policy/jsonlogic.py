@@ -171,7 +171,7 @@ class _Compiler:
 def _guard_operator(run: Evaluate, path: Path) -> Evaluate:
     """Return a closure that spends one operation, and adds the operator's path to an error that has no path."""
 
-    def guarded(evaluation: Evaluation, scope: object) -> object:
+    def limited(evaluation: Evaluation, scope: object) -> object:
         try:
             evaluation.left -= 1
             if evaluation.left < 0:
@@ -183,4 +183,4 @@ def _guard_operator(run: Evaluate, path: Path) -> Evaluate:
             broken.path = path if broken.path is None else broken.path
             raise
 
-    return guarded
+    return limited

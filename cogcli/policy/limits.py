@@ -72,19 +72,21 @@ class LimitClaim(NamedTuple):
         limit = self.limit
         return Counter(self.tenant_id, self.pack_id, limit.id, self.owner or "", limit.window_s)
 
-    def fits(self, used: Decimal) -> bool:
-        """Return whether the call stays within the limit if this much is used."""
-        return self.amount is not None and self.amount <= self.remaining(used)
+    def fits(self, used_amount: Decimal) -> bool:
+        """Return whether the call stays within the limit if `used_amount` is already used."""
+        return self.amount is not None and self.amount <= self.remaining(used_amount)
 
-    def remaining(self, used: Decimal) -> Decimal:
-        """Return what is left of the limit before the call."""
-        return difference_of(Decimal(str(self.limit.max)), used)
+    def remaining(self, used_amount: Decimal) -> Decimal:
+        """Return the amount that the limit leaves before the call."""
+        return difference_of(Decimal(str(self.limit.max)), used_amount)
 
-    def to_read(self, used: Decimal) -> Json:
-        """Return the counter as the `reads` of a decision hold it. Numbers are texts, so that none is rounded."""
+    def to_read(self, used_amount: Decimal) -> Json:
+        """Return the counter as a member of a decision's `reads`. Numbers are texts, so that none
+        is rounded.
+        """
         return {
             "owner": self.owner,
-            "used": str(used),
+            "used": str(used_amount),
             "amount": str(self.amount),
             "max": str(self.limit.max),
         }
@@ -119,7 +121,7 @@ def find_claims(
 def _find_owner(
     per: str, arguments: Mapping[str, object], owners: Mapping[str, object]
 ) -> str | None:
-    """Return what has the counter, as `kind:id`, or None if it is not known."""
+    """Return the owner of the counter as `kind:id`, or None if it is unknown."""
     kind, _, path = per.partition(".")
     value = value_at(dict(arguments), *path.split(".")) if path else owners.get(kind)
     is_id = isinstance(value, str) or type(value) is int
@@ -160,10 +162,10 @@ def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
         return sum(amounts, Decimal(0))
 
 
-def difference_of(amount: Decimal, other: Decimal) -> Decimal:
+def difference_of(amount: Decimal, subtrahend: Decimal) -> Decimal:
     """Return the difference of two amounts, without rounding."""
     with localcontext(_EXACT):
-        return amount - other
+        return amount - subtrahend
 
 
 def recorded_use(reads: object, claims: Sequence[LimitClaim]) -> Use | None:
@@ -183,9 +185,12 @@ def use_in_data(data: object, claims: Iterable[LimitClaim]) -> Use:
     return {id: amount for id, amount in found if amount is not None}
 
 
-def list_counters(decided: Json) -> list[Json]:
-    """Return the counters that a recorded decision read, each with what is left: after the call if it was allowed."""
-    found, reads = [], decided.get("reads")
+def list_counters(decision: Json) -> list[Json]:
+    """Return the counters that a recorded decision read.
+
+    `left` is the remaining amount, after the call if it was allowed.
+    """
+    counters, reads = [], decision.get("reads")
     for path, read in reads.items() if isinstance(reads, dict) else ():
         if not path.startswith(READS) or not isinstance(read, dict):
             continue
@@ -193,46 +198,48 @@ def list_counters(decided: Json) -> list[Json]:
             used, amount, most = (decimal_of(read.get(name)) for name in ("used", "amount", "max"))
         except ValueError:  # masked
             continue
-        taken = sum_exactly((used, amount)) if decided.get("verdict") == "allow" else used
-        left = max(difference_of(most, taken), Decimal(0))
-        found.append({"limit": path.removeprefix(READS), **read, "left": str(left)})
-    return found
+        used_after = sum_exactly((used, amount)) if decision.get("verdict") == "allow" else used
+        left = max(difference_of(most, used_after), Decimal(0))
+        counters.append({"limit": path.removeprefix(READS), **read, "left": str(left)})
+    return counters
 
 
-def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used: Use) -> Verdict:
-    """Return the verdict on a call that adds to these counters. `used` is what they hold before the call.
+def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used_by_limit: Use) -> Verdict:
+    """Return the verdict on a call that adds to these counters.
 
-    A claim or a counter that is not known denies the call.
+    `used_by_limit` has the amounts before the call. An unknown claim or counter denies the call.
     """
     if not claims or not (verdict.allows or verdict.asks):
         return verdict
-    known = _select_known(claims, used)
-    verdict = verdict._replace(reads={**verdict.reads, **_list_reads(known, used)})
+    known = _select_known(claims, used_by_limit)
+    verdict = verdict._replace(reads={**verdict.reads, **_list_reads(known, used_by_limit)})
     if len(known) < len(claims):
         unknown = next(claim.limit for claim in claims if claim not in known)
         return _deny(verdict, f"limit_unknown:{unknown.id}", unknown)
-    exceeded = [each.limit for each in known if not each.fits(used[each.limit.id])]
+    exceeded = [each.limit for each in known if not each.fits(used_by_limit[each.limit.id])]
     if exceeded:
         return _apply_exceeded(verdict, exceeded)
     return _lift_built_in_gate(verdict, {claim.limit.id for claim in claims})
 
 
-def _select_known(claims: Sequence[LimitClaim], used: Use) -> list[LimitClaim]:
+def _select_known(claims: Sequence[LimitClaim], used_by_limit: Use) -> list[LimitClaim]:
     """Return the claims whose amount and counter are known."""
-    return [claim for claim in claims if claim.is_known and claim.limit.id in used]
+    return [claim for claim in claims if claim.is_known and claim.limit.id in used_by_limit]
 
 
-def _list_reads(known: Sequence[LimitClaim], used: Use) -> Json:
-    """Return what a decision reads of these counters, by path."""
-    return {f"{READS}{each.limit.id}": each.to_read(used[each.limit.id]) for each in known}
+def _list_reads(claims: Sequence[LimitClaim], used_by_limit: Use) -> Json:
+    """Return the `reads` of a decision for these counters, by path."""
+    return {
+        f"{READS}{each.limit.id}": each.to_read(used_by_limit[each.limit.id]) for each in claims
+    }
 
 
-def _apply_exceeded(verdict: Verdict, exceeded: Sequence[CumulativeLimit]) -> Verdict:
+def _apply_exceeded(verdict: Verdict, exceeded_limits: Sequence[CumulativeLimit]) -> Verdict:
     """Deny the call if one of these limits denies, otherwise request a decision for the first."""
-    for limit in exceeded:
+    for limit in exceeded_limits:
         if limit.over == "deny":
             return _deny(verdict, f"limit_exceeded:{limit.id}", limit)
-    return _ask(verdict, exceeded[0])
+    return _ask(verdict, exceeded_limits[0])
 
 
 def _deny(verdict: Verdict, reason: str, limit: CumulativeLimit) -> Verdict:
@@ -256,10 +263,10 @@ def _ask(verdict: Verdict, limit: CumulativeLimit) -> Verdict:
     )
 
 
-def _lift_built_in_gate(verdict: Verdict, within: set[str]) -> Verdict:
+def _lift_built_in_gate(verdict: Verdict, kept_limits: set[str]) -> Verdict:
     """Return the verdict without the built-in gate, if a rule lifts it within limits that the call keeps."""
     lifting = verdict.without_gate
-    if not verdict.is_built_in or not lifting or not within.issuperset(lifting):
+    if not verdict.is_built_in or not lifting or not kept_limits.issuperset(lifting):
         return verdict
     return verdict._replace(
         outcome="allow", reason=f"within_limit:{lifting[0]}", gate="", limit=lifting[0]
@@ -267,14 +274,16 @@ def _lift_built_in_gate(verdict: Verdict, within: set[str]) -> Verdict:
 
 
 class LimitedCall(NamedTuple):
-    """The limits of one call that is judged again, with what their counters held then."""
+    """The limits of one call that is judged again, with the amounts of their counters at that time."""
 
     claims: tuple[LimitClaim, ...] = ()
     used: Use | None = NOTHING
     """None if the log does not hold what the limits read."""
 
     def apply(self, verdict: Verdict, claims: tuple[LimitClaim, ...] | None = None) -> Verdict:
-        """Return the verdict with the limits applied, or with those of the same call with other arguments."""
+        """Return the verdict with the limits applied. `claims` are those of the same call with
+        other arguments.
+        """
         return apply_limits(verdict, self.claims if claims is None else claims, self.used or {})
 
     def lacks_counters(self, verdict: Verdict) -> bool:

@@ -21,9 +21,9 @@ IDLE_TURNS: Final = 2
 
 
 class LoopTrip(NamedTuple):
-    """Explains why a call, or a further turn, is refused.
+    """Explains why a call or another turn is refused.
 
-    `again` is true if the same key tripped the guard before. Then the run ends.
+    `again` is true if the same key tripped the guard before; then the run ends.
     """
 
     kind: str
@@ -52,7 +52,7 @@ def call_key(capability: str, arguments: Json) -> str:
 
 
 class LoopGuard:
-    """The calls that a run has proposed so far, with the digests of their results."""
+    """The calls that a run has proposed up to now, with the digests of their results."""
 
     def __init__(self) -> None:
         self._history: list[tuple[str, str]] = []
@@ -103,9 +103,9 @@ class LoopGuard:
 
         Return a trip if the last `IDLE_TURNS` turns produced nothing new.
         """
-        fresh = {digest_of(each) for each in turn_items} - self._seen
-        self._seen |= fresh
-        self._idle = 0 if fresh else self._idle + 1
+        new_digests = {digest_of(each) for each in turn_items} - self._seen
+        self._seen |= new_digests
+        self._idle = 0 if new_digests else self._idle + 1
         if self._idle < IDLE_TURNS:
             return None
         # The text is in logs, and a replay compares it.

@@ -97,17 +97,17 @@ class RunMeter:
             case LoopDetected():
                 self._tripped = True
 
-    def _record_decision(self, key: _Key, decided: PolicyDecided) -> None:
+    def _record_decision(self, key: _Key, decision: PolicyDecided) -> None:
         """Record a decision about a call.
 
         If its verdict requires approval, an earlier approval at that gate becomes invalid.
         """
         # A person's answer about a call in doubt is not a permission.
-        if decided.rule == IN_DOUBT:
+        if decision.rule == IN_DOUBT:
             return
-        self._decisions[key].append(decided)
-        if decided.verdict in ("allow_with_gate", "escalate"):
-            self._granted[key].discard(decided.gate)
+        self._decisions[key].append(decision)
+        if decision.verdict in ("allow_with_gate", "escalate"):
+            self._granted[key].discard(decision.gate)
 
     def _is_compliant(self, key: _Key) -> bool:
         """Return whether a call that starts now complies.
@@ -155,16 +155,18 @@ class AttemptStatus(Record):
     status: object = None
 
 
-def _complete_call(call: MeasuredCall, ended: StepFinished) -> MeasuredCall:
+def _complete_call(call: MeasuredCall, closing: StepFinished) -> MeasuredCall:
     """Return the call completed with the data of its closing event.
 
     Skipped attempts are ignored. An attempt that is not an object is a failed one.
     """
-    recorded = read_record(RecordedAttempts, ended.json).attempts
+    recorded = read_record(RecordedAttempts, closing.json).attempts
     statuses = [read_record(AttemptStatus, each).status for each in recorded]
-    made = [status for status in statuses if status != "skipped"]
-    done = ended.step_status == "done"
-    return call._replace(ended=True, done=done, failed_first=made[:1] not in ([], ["success"]))
+    attempt_statuses = [status for status in statuses if status != "skipped"]
+    done = closing.step_status == "done"
+    return call._replace(
+        ended=True, done=done, failed_first=attempt_statuses[:1] not in ([], ["success"])
+    )
 
 
 class Ratio(NamedTuple):
@@ -182,10 +184,10 @@ class Ratio(NamedTuple):
 Runs = Sequence[MeasuredRun]
 
 
-def _ratio_of_true(found: Iterable[bool]) -> Ratio:
+def _ratio_of_true(values: Iterable[bool]) -> Ratio:
     """Return the ratio of true values to all values."""
-    held = list(found)
-    return Ratio(sum(held), len(held))
+    true_values = list(values)
+    return Ratio(sum(true_values), len(true_values))
 
 
 def _calls(runs: Runs) -> Iterator[MeasuredCall]:

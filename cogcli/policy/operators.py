@@ -24,13 +24,13 @@ from cogcli.policy.evaluation import (
     Evaluation,
     EvaluationError,
     OperatorCall,
+    equal_values,
     is_number,
     require_integer,
     require_list,
     require_number,
     require_safe_number,
     require_text,
-    same,
     segments_of,
 )
 
@@ -44,7 +44,7 @@ def _var(call: OperatorCall) -> Evaluate:
         call.compiler.paths.add(path)
     segments = segments_of(path)
 
-    def read(evaluation: Evaluation, scope: object) -> object:
+    def read_path(evaluation: Evaluation, scope: object) -> object:
         if scope is evaluation.data:
             # Rules of a pack read the same few facts: this is `look_up` without a call.
             known = evaluation.reads.get(path)
@@ -58,7 +58,7 @@ def _var(call: OperatorCall) -> Evaluate:
             raise EvaluationError("missing", f"no value at `{path}`", evaluation.last)
         return default(evaluation, scope)
 
-    return read
+    return read_path
 
 
 def _parse_path(value: object) -> str | None:
@@ -70,12 +70,12 @@ def _parse_path(value: object) -> str | None:
     return str(int(value)) if type(value) is float and value.is_integer() else None
 
 
-def _add_paths(call: OperatorCall, written: list[object]) -> None:
+def _add_paths(call: OperatorCall, arguments: list[object]) -> None:
     """Add the arguments of `missing` to the paths that the rule reads. A computed argument may be any path."""
     if call.at_root:
-        paths = map(_parse_path, written)
+        paths = map(_parse_path, arguments)
         call.compiler.paths.update(path for path in paths if path is not None)
-        call.compiler.computed |= any(isinstance(name, dict | list) for name in written)
+        call.compiler.computed |= any(isinstance(name, dict | list) for name in arguments)
 
 
 def _find_absent(evaluation: Evaluation, scope: object, names: list[object]) -> list[object]:
@@ -169,12 +169,12 @@ def _not(call: OperatorCall) -> Evaluate:
     return lambda evaluation, scope: not condition(evaluation, scope)
 
 
-def _equal_to_text(value: Evaluate, known: str) -> Evaluate:
+def _equal_to_text(value: Evaluate, constant: str) -> Evaluate:
     """Compile `==` with a constant text, which most conditions of rules are."""
 
     def compare(evaluation: Evaluation, scope: object) -> bool:
         found = value(evaluation, scope)
-        return found == known if type(found) is str else same(found, known)
+        return found == constant if type(found) is str else equal_values(found, constant)
 
     return compare
 
@@ -187,7 +187,7 @@ def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], E
         if len(parts) == 2:  # most are, and this is the hot path of a rule
             first, second = parts
             known = call.arguments[1]
-            if function is same and isinstance(known, str):
+            if function is equal_values and isinstance(known, str):
                 return _equal_to_text(first, known)
             if not isinstance(known, dict | list):  # a constant
                 return lambda evaluation, scope: function(first(evaluation, scope), known)
@@ -199,35 +199,41 @@ def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], E
     return build
 
 
-def _compare_numbers(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], Evaluate]:
+def _compare_numbers(
+    compare_pair: Callable[[float, float], bool],
+) -> Callable[[OperatorCall], Evaluate]:
     """Compile a comparison of two numbers. With three numbers, both adjacent pairs must hold."""
 
     def compare(first: object, second: object, third: object = MISSING) -> bool:
         low, middle = require_number(first), require_number(second)
-        held = holds(low, middle)
-        return held if third is MISSING else holds(middle, require_number(third)) and held
+        first_holds = compare_pair(low, middle)
+        return (
+            first_holds
+            if third is MISSING
+            else compare_pair(middle, require_number(third)) and first_holds
+        )
 
     build = _apply_to_all(compare)
 
     def build_comparison(call: OperatorCall) -> Evaluate:
-        known = call.arguments[1]
-        if len(call.arguments) == 2 and is_number(known):
-            return _compare_to_number(holds, call.every()[0], known)
+        constant = call.arguments[1]
+        if len(call.arguments) == 2 and is_number(constant):
+            return _compare_to_number(compare_pair, call.every()[0], constant)
         return build(call)
 
     return build_comparison
 
 
 def _compare_to_number(
-    holds: Callable[[float, float], bool], value: Evaluate, known: Number
+    compare_pair: Callable[[float, float], bool], value: Evaluate, constant: Number
 ) -> Evaluate:
     """Compile a comparison with a constant number, which most conditions of rules are."""
 
     def compare(evaluation: Evaluation, scope: object) -> bool:
         found = value(evaluation, scope)
         if type(found) is int or type(found) is float:  # as in `require_number`, without a call
-            return holds(found, known)
-        return holds(require_number(found), known)
+            return compare_pair(found, constant)
+        return compare_pair(require_number(found), constant)
 
     return compare
 
@@ -298,7 +304,7 @@ def _in(call: OperatorCall) -> Evaluate:
             return require_text(wanted) in among
         items = require_list(among)
         evaluation.spend(len(items))
-        return True in [same(wanted, item) for item in items]
+        return True in [equal_values(wanted, item) for item in items]
 
     return contains
 
@@ -388,10 +394,10 @@ OPERATORS: Final[dict[str, Operator]] = {
     "missing_some": Operator(2, 2, _missing_some),
     "if": Operator(2, None, _if),
     "?:": Operator(3, 3, _if),
-    "==": Operator(2, 2, _apply_to_all(same)),
-    "===": Operator(2, 2, _apply_to_all(same)),
-    "!=": Operator(2, 2, _apply_to_all(lambda a, b: not same(a, b))),
-    "!==": Operator(2, 2, _apply_to_all(lambda a, b: not same(a, b))),
+    "==": Operator(2, 2, _apply_to_all(equal_values)),
+    "===": Operator(2, 2, _apply_to_all(equal_values)),
+    "!=": Operator(2, 2, _apply_to_all(lambda a, b: not equal_values(a, b))),
+    "!==": Operator(2, 2, _apply_to_all(lambda a, b: not equal_values(a, b))),
     "!": Operator(1, 1, _not),
     "!!": Operator(1, 1, _truth),
     "and": Operator(1, None, _short_circuit(False)),

@@ -288,21 +288,21 @@ def _lacks_evidence(pack: Pack, rule: PolicyRule) -> bool:
     return bool(intents) and not any(map(pack.decisions.required_evidence, intents))
 
 
-def _lacks_effect(called: Mapping[str, Capability | None]) -> bool:
+def _lacks_effect(capabilities: Mapping[str, Capability | None]) -> bool:
     """Return whether capabilities are known among these, and none of them has an effect."""
-    known = [each for each in called.values() if each is not None]
+    known = [each for each in capabilities.values() if each is not None]
     return bool(known) and all(each.effect == "none" for each in known)
 
 
-def _find_mask_fault(path: str, called: Mapping[str, Capability | None]) -> tuple[str, str]:
+def _find_mask_fault(path: str, capabilities: Mapping[str, Capability | None]) -> tuple[str, str]:
     """Return why a path of the outputs of these capabilities cannot be masked, with a hint."""
     if "" in path.split("."):
         return f"no path `{path}`", "name a path of the output, as mask:receipt.card"
-    skills = [id for id in called if id.startswith(NESTED)]
+    skills = [id for id in capabilities if id.startswith(NESTED)]
     if skills:
         text = f"an output of `{skills[0]}` cannot be masked: its steps are recorded before"
         return text, "let `applies_to` name the capabilities that the skill calls"
-    known = [each for each in called.values() if each is not None]
+    known = [each for each in capabilities.values() if each is not None]
     names = {name for each in known for name in each.outputs}
     first = path.partition(".")[0]
     if known and first not in names:

@@ -59,10 +59,10 @@ class Argument(NamedTuple):
         """The whole value as text."""
         return self.value if isinstance(self.value, str) else _json(self.value)
 
-    def shown(self, *, whole: bool) -> str:
+    def shown(self, *, in_full: bool) -> str:
         """Return the value for a screen. Unless `whole`, a long text that decides nothing is cut."""
         text = visible_block(self.text)
-        if whole or self.decides or len(text) <= LONGEST:
+        if in_full or self.decides or len(text) <= LONGEST:
             return text
         return f"{text[:LONGEST]}… ({len(text)} characters)"
 
@@ -112,21 +112,21 @@ class ApprovalView(NamedTuple):
         sign = SIGN_FLAG if self.signed else ""
         return f"cogcli approvals {verb} {quote(self.approval_id)}{by}{sign}{self.again}"
 
-    def rows(self, *, whole: bool = False, answers: bool = True) -> list[tuple[str, str]]:
+    def rows(self, *, in_full: bool = False, with_answers: bool = True) -> list[tuple[str, str]]:
         """Return the names and texts to show, in order. Control characters in data are visible.
 
         With `answers` the commands that answer are among them.
         """
         rows = [("action", " · ".join(filter(None, (self.action, self.step, self.binding))))]
         # With a prefix, so that no argument looks like one of the rows below.
-        rows += [(f"input.{each.name}", each.shown(whole=whole)) for each in self.arguments]
+        rows += [(f"input.{each.name}", each.shown(in_full=in_full)) for each in self.arguments]
         is_late = self.expired and not self.answer
         until = f"{self.expires_at}, expired" if is_late else self.expires_at
         rows += [
             ("rule", self.rule),
             ("gate", self.gate),
             ("because", self.reason),
-            ("roles", self._who()),
+            ("roles", self._answering_roles()),
             ("signed", "only a signed answer counts" if self.signed else ""),
             ("expires", until),
             ("request", self.approval_id),
@@ -134,11 +134,11 @@ class ApprovalView(NamedTuple):
         ]
         if self.answer:
             rows.append(("answered", self.answer))
-        elif answers:
+        elif with_answers:
             rows += [("approve", self.approve), ("reject", self.reject)]
         return [(visible_block(name), visible_block(text)) for name, text in rows if text]
 
-    def _who(self) -> str:
+    def _answering_roles(self) -> str:
         roles = ", ".join(self.roles)
         if not roles:
             return ""
@@ -181,12 +181,14 @@ class ApprovalView(NamedTuple):
 
 
 def view_request(
-    event: Event, *, episode_id: str = "", skill: str = "", now: str = "", again: str = ""
+    event: Event, *, episode_id: str = "", skill: str = "", now: str = "", global_flags: str = ""
 ) -> ApprovalView:
-    """Return the view of an `approval.requested` event. `again` are global flags for its commands."""
+    """Return the view of an `approval.requested` event. `global_flags` are added to the commands in
+    it.
+    """
     request = read_record(ApprovalRequested, event.payload)
     name = episode_id or event.episode_id
-    return _view(request, event.timestamp, name, skill, now, again)
+    return _view(request, event.timestamp, name, skill, now, global_flags)
 
 
 def view_payload(request: Approval, asked_at: str) -> ApprovalView:
@@ -195,9 +197,9 @@ def view_payload(request: Approval, asked_at: str) -> ApprovalView:
 
 
 def _view(
-    request: Approval, asked_at: str, episode_id: str, skill: str, now: str, again: str
+    request: Approval, asked_at: str, episode_id: str, skill: str, now: str, global_flags: str
 ) -> ApprovalView:
-    given = request.input if isinstance(request.input, dict) else {}
+    inputs = request.input if isinstance(request.input, dict) else {}
     until, current = seconds_of(request.expires_at or ""), seconds_of(now)
     return ApprovalView(
         approval_id=request.approval_id,
@@ -216,22 +218,22 @@ def _view(
         requested_at=asked_at,
         expires_at=request.expires_at or "",
         expired=until is not None and current is not None and until <= current,
-        arguments=_arguments(given, frozenset(request.decides_on or ())),
-        input=given,
-        again=again,
+        arguments=_arguments(inputs, frozenset(request.decides_on or ())),
+        input=inputs,
+        again=global_flags,
         signed=bool(request.signed),
     )
 
 
-def _arguments(given: Json, read: frozenset[str]) -> tuple[Argument, ...]:
+def _arguments(inputs: Json, deciding_paths: frozenset[str]) -> tuple[Argument, ...]:
     """Return the leaves of an input, the deciding ones first, each part in the order of the input."""
-    found: list[Argument] = []
-    for path, value in _leaves(given, ()):
-        if len(found) == _MOST_ARGUMENTS:
-            found.append(Argument("all", given, decides=False))
+    arguments: list[Argument] = []
+    for path, value in _leaves(inputs, ()):
+        if len(arguments) == _MOST_ARGUMENTS:
+            arguments.append(Argument("all", inputs, decides=False))
             break
-        found.append(Argument(".".join(path), value, _decides(path, value, read)))
-    return tuple(sorted(found, key=lambda each: not each.decides))
+        arguments.append(Argument(".".join(path), value, _decides(path, value, deciding_paths)))
+    return tuple(sorted(arguments, key=lambda each: not each.decides))
 
 
 def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -246,8 +248,10 @@ def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
         yield path, value
 
 
-def _decides(path: tuple[str, ...], value: object, read: frozenset[str]) -> bool:
-    if value == MASK or any(".".join(path[:size]) in read for size in range(1, len(path) + 1)):
+def _decides(path: tuple[str, ...], value: object, deciding_paths: frozenset[str]) -> bool:
+    if value == MASK or any(
+        ".".join(path[:size]) in deciding_paths for size in range(1, len(path) + 1)
+    ):
         return True
     words = {word.lower() for name in path for word in _WORDS.findall(name)}
     if words & _RECIPIENTS:

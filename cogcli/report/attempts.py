@@ -65,16 +65,16 @@ def attempt_span(attempt: AttemptMade, protocol: str, *, io: bool) -> AttemptSpa
 
 
 def attempt_times(
-    made: Sequence[AttemptMade], start: int, end: int, repeats: Sequence[RetryWait]
+    attempts: Sequence[AttemptMade], start: int, end: int, repeats: Sequence[RetryWait]
 ) -> list[tuple[int, int]]:
     """Return the start and end of each attempt in microseconds, within the time of the step.
 
     Missing times are taken from the write-ahead records before and after the attempt."""
-    found = []
+    times = []
     begins = [start, *(repeat.at for repeat in repeats)]
     ends = [repeat.at - repeat.waited for repeat in repeats]
     previous = start
-    for number, attempt in enumerate(made):
+    for number, attempt in enumerate(attempts):
         begin = microseconds_of(attempt.started_at)
         took = attempt.duration_ms
         if begin is None:
@@ -85,8 +85,8 @@ def attempt_times(
             finish = ends[number] if number < len(ends) else end
         begin = min(max(begin, start), end)
         previous = min(max(finish, begin), end)
-        found.append((begin, previous))
-    return found
+        times.append((begin, previous))
+    return times
 
 
 def _add_exchange(attributes: Json, attempt: AttemptMade, protocol: str) -> str:

@@ -68,20 +68,21 @@ def markdown(report: CheckReport, *, limit: int | None = None) -> str:
 
 
 def problems_summary(
-    problems: Sequence[Problem], shipped: Collection[str] | None = None, fixable: int = 0
+    problems: Sequence[Problem], shipped_files: Collection[str] | None = None, fixable: int = 0
 ) -> str:
     """Return the counts of problems, such as `1 error, 2 warnings.`
 
     If `shipped` is given, the problems of these files are counted separately: `1 error, 0 warnings
     in your files, 1 fixable with --fix; shipped: 2 warnings.`"""
-    if shipped is None or not problems:
+    if shipped_files is None or not problems:
         return f"{_render_counts(problems)}."
-    theirs = [problem for problem in problems if problem.file in shipped]
-    own = _render_counts([problem for problem in problems if problem.file not in shipped])
-    with_fix = f", {fixable} fixable with --fix" if fixable else ""
-    return (
-        f"{own} in your files{with_fix}; shipped: {_render_counts(theirs) if theirs else 'none'}."
+    shipped_problems = [problem for problem in problems if problem.file in shipped_files]
+    own_counts = _render_counts(
+        [problem for problem in problems if problem.file not in shipped_files]
     )
+    with_fix = f", {fixable} fixable with --fix" if fixable else ""
+    shipped_counts = _render_counts(shipped_problems) if shipped_problems else "none"
+    return f"{own_counts} in your files{with_fix}; shipped: {shipped_counts}."
 
 
 def _render_counts(problems: Sequence[Problem]) -> str:

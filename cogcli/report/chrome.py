@@ -58,16 +58,20 @@ def assign_lanes(spans: list[TraceSpan]) -> dict[str, int]:
     return placed
 
 
-def _find_lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[TraceSpan]]) -> int:
-    own = placed.get(span.parent)
-    enclosing = under_way[own][-1] if own is not None and under_way[own] else None
+def _find_lane(
+    span: TraceSpan, lane_by_span: dict[str, int], under_way: list[list[TraceSpan]]
+) -> int:
+    parent_lane = lane_by_span.get(span.parent)
+    enclosing = (
+        under_way[parent_lane][-1] if parent_lane is not None and under_way[parent_lane] else None
+    )
     if (
-        own is not None
+        parent_lane is not None
         and enclosing is not None
         and enclosing.id == span.parent
         and span.end <= enclosing.end
     ):
-        return own
+        return parent_lane
     for number, lane in enumerate(under_way):
         if not lane:
             return number

@@ -76,18 +76,20 @@ def read_side(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
     run = fold.root or RunHistory("")
     specs = read_record(RunPins, run.start.pins).specs if run.start else {}
     side = ComparedEpisode(id, status, run, specs)
-    return side if fold.turns.started is None else _with_turns(side, fold, fold.turns.started)
+    return side if fold.turns.started is None else _with_decision(side, fold, fold.turns.started)
 
 
-def _with_turns(side: ComparedEpisode, fold: History, started: RunStarted) -> ComparedEpisode:
-    made, policy = fold.turns.decision, read_record(RecordedPolicy, started.policy)
+def _with_decision(
+    side: ComparedEpisode, fold: History, run_started: RunStarted
+) -> ComparedEpisode:
+    decided, policy = fold.turns.decision, read_record(RecordedPolicy, run_started.policy)
     decision = {}
-    if made is not None:
+    if decided is not None:
         decision = {
-            "status": made.status,
-            "status_reason": made.status_reason,
-            "outcome": made.outcome,
-            "decision_key": made.decision_key,
+            "status": decided.status,
+            "status_reason": decided.status_reason,
+            "outcome": decided.outcome,
+            "decision_key": decided.decision_key,
         }
     decision |= {
         "pack": policy.pack,
@@ -122,19 +124,21 @@ def compare(before: ComparedEpisode, after: ComparedEpisode) -> EpisodeDiff:
 
 def _diff_values(before: Json, after: Json) -> list[DiffLine]:
     return _diff_by_name(
-        before, after, lambda name, a, b: DiffLine(SAME if equal(a, b) else CHANGED, name, a, b)
+        before,
+        after,
+        lambda name, old, new: DiffLine(SAME if equal(old, new) else CHANGED, name, old, new),
     )
 
 
 def _diff_by_name(
-    before: Json, after: Json, both: Callable[[str, object, object], DiffLine]
+    before: Json, after: Json, diff_values: Callable[[str, object, object], DiffLine]
 ) -> list[DiffLine]:
     """Return one line per name. `both` returns the line for two values; other lines are for a value
     that only one side has."""
     changes = []
     for name in dict.fromkeys([*before, *after]):
         if name in before and name in after:
-            changes.append(both(name, before[name], after[name]))
+            changes.append(diff_values(name, before[name], after[name]))
         else:
             how = GONE if name in before else NEW
             changes.append(DiffLine(how, name, before.get(name), after.get(name)))
@@ -152,17 +156,17 @@ def _find_used_bindings(*runs: RunHistory) -> list[dict[str, str]]:
     ]
 
 
-def _diff_step(one: StepHistory, other: StepHistory) -> DiffLine:
-    codes = [step.error.code if step.error else None for step in (one, other)]
-    if one.status != other.status:
-        return DiffLine(CHANGED, one.id, one.status, other.status)
+def _diff_step(before: StepHistory, after: StepHistory) -> DiffLine:
+    codes = [step.error.code if step.error else None for step in (before, after)]
+    if before.status != after.status:
+        return DiffLine(CHANGED, before.id, before.status, after.status)
     if codes[0] != codes[1]:
-        return DiffLine(CHANGED, one.id, codes[0], codes[1], "error")
-    if not equal(one.output, other.output):
-        return DiffLine(CHANGED, one.id, one.status, other.status, "output")
-    if not (one.reused or other.reused) and not equal(one.input, other.input):
-        return DiffLine(CHANGED, one.id, one.status, other.status, "input")
-    return DiffLine(SAME, one.id, one.status, other.status)
+        return DiffLine(CHANGED, before.id, codes[0], codes[1], "error")
+    if not equal(before.output, after.output):
+        return DiffLine(CHANGED, before.id, before.status, after.status, "output")
+    if not (before.reused or after.reused) and not equal(before.input, after.input):
+        return DiffLine(CHANGED, before.id, before.status, after.status, "input")
+    return DiffLine(SAME, before.id, before.status, after.status)
 
 
 # -- rendering ---------------------------------------------------------------------------------------------------------
@@ -218,12 +222,12 @@ def _render_head(difference: EpisodeDiff, glyphs: Glyphs) -> str:
     return visible("    ".join(parts))
 
 
-def _render_pair(one: str, other: str, glyphs: Glyphs) -> str:
-    return one if one == other else f"{one} {glyphs.arrow} {other}"
+def _render_pair(before: str, after: str, glyphs: Glyphs) -> str:
+    return before if before == after else f"{before} {glyphs.arrow} {after}"
 
 
-def _render_row(area: str, words: list[str], width: int | None) -> StyledLine:
-    text = visible("   ".join(words))
+def _render_row(area: str, columns: list[str], width: int | None) -> StyledLine:
+    text = visible("   ".join(columns))
     return [(f"  {area:<8}  ", "dim"), (fit(text, width, 12), "")]
 
 

@@ -100,41 +100,41 @@ def _has_begun(view: StepHistory) -> bool:
     return view.status not in ("pending", "skipped") or view.reason == "degraded"
 
 
-def _condition_branches(step: Step, own: list[StepHistory]) -> Iterator[tuple[str, bool]]:
+def _condition_branches(step: Step, occurrences: list[StepHistory]) -> Iterator[tuple[str, bool]]:
     if step.config.condition is not None:
-        yield "condition true", any(map(_has_begun, own))
-        yield "condition false", any(view.reason == "condition" for view in own)
+        yield "condition true", any(map(_has_begun, occurrences))
+        yield "condition false", any(view.reason == "condition" for view in occurrences)
 
 
-def _router_branches(step: Step, called: list[StepHistory]) -> Iterator[tuple[str, bool]]:
+def _router_branches(step: Step, calls: list[StepHistory]) -> Iterator[tuple[str, bool]]:
     router = step.config.router
     if router is None:
         return
-    taken = {view.uses for view in called}
+    called_targets = {view.uses for view in calls}
     for case, target in router.cases.items():
-        yield f"case {case}", target in taken
+        yield f"case {case}", target in called_targets
     if router.default and router.default not in router.cases.values():
-        yield "default", router.default in taken
+        yield "default", router.default in called_targets
 
 
 def _loop_branches(
-    step: Step, own: list[StepHistory], parts: list[StepHistory]
+    step: Step, occurrences: list[StepHistory], parts: list[StepHistory]
 ) -> Iterator[tuple[str, bool]]:
     if step.config.foreach is not None:
         items = any(StepPath(view.id).in_loop for view in parts)
         yield "with items", items
-        yield "without items", not items and any(view.status == "done" for view in own)
+        yield "without items", not items and any(view.status == "done" for view in occurrences)
 
 
 def _error_paths(
-    catalog: Catalog, step: Step, own: list[StepHistory], parts: list[StepHistory]
+    catalog: Catalog, step: Step, occurrences: list[StepHistory], parts: list[StepHistory]
 ) -> Iterator[tuple[str, bool]]:
-    calls = _select_calls((*own, *parts))
+    calls = _select_calls((*occurrences, *parts))
     retry = step.config.retry
     if retry is not None and retry.max_attempts > 1:
         yield "retry", any(len(view.attempts) > 1 for view in calls)
     if step.config.otherwise is not None:
-        yield "otherwise", any(view.status == "skipped" for view in own)
+        yield "otherwise", any(view.status == "skipped" for view in occurrences)
     for capability in _called_capabilities(catalog, step):
         if _has_fallback(catalog, capability.id):
             yield "fallback", any(view.fallback for view in calls)

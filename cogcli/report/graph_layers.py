@@ -58,7 +58,7 @@ def layers(graph: GraphView, glyphs: Glyphs, *, width: int) -> list[StyledLine] 
     for texts in (_name_and_uses, _name_above_uses, _name_only):
         found = {node.id: texts(node, glyphs) for node in graph.nodes}
         drawing = _TextDrawing(graph, found, glyphs)
-        if drawing.right + 2 <= width - 1:
+        if drawing.right_column + 2 <= width - 1:
             return list(drawing.lines())
     return None
 
@@ -96,7 +96,7 @@ class _TextDrawing:
         }
 
     @property
-    def right(self) -> float:
+    def right_column(self) -> float:
         """Return the column of the right end of the drawing, without its margin."""
         ends = (self._placed.centre[id] + size / 2 for id, size in self._sizes.items())
         return max(ends, default=0)
@@ -191,13 +191,13 @@ def _find_arms(net: _Net, track: int, row: int) -> dict[int, int]:
     return arms
 
 
-def _combine_arms(one: int, other: int) -> int:
+def _combine_arms(first: int, second: int) -> int:
     """Return the arms to draw where two nets share a position. If one net only passes horizontally,
     the other is drawn and the line of the first has a gap."""
-    for arms, instead in ((one, other), (other, one)):
-        if arms == _E | _W and instead & (_N | _S):
-            return instead
-    return one | other
+    for arms, crossing in ((first, second), (second, first)):
+        if arms == _E | _W and crossing & (_N | _S):
+            return crossing
+    return first | second
 
 
 def _assign_rows(nets: list[_Net]) -> list[int]:

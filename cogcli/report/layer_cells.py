@@ -108,9 +108,9 @@ def _identity(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("identity", IdentityWrites)
     if writes is None:
         return None
-    found = writes.agent_self
-    named = {"agent_id": found.agent_id} if found.agent_id else {}
-    return {"agent_role": found.role, "voice": found.voice, **named}
+    agent = writes.agent_self
+    named = {"agent_id": agent.agent_id} if agent.agent_id else {}
+    return {"agent_role": agent.role, "voice": agent.voice, **named}
 
 
 def _intent(turn: TurnHistory) -> Json | None:
@@ -145,25 +145,29 @@ def _judgment(turn: TurnHistory) -> Json | None:
 def _policy_gate(turn: TurnHistory) -> Json | None:
     """Return the strictest verdict on the turn. It comes from the layer, from a call, or from the
     agent itself."""
-    found: list[tuple[str | None, str | None]] = []
+    verdicts_and_gates: list[tuple[str | None, str | None]] = []
     if writes := turn.writes_of("policy_gate", PolicyGateWrites):
-        found.append((writes.verdict, next(iter(writes.obligations), None)))
-    found += [(each.verdict, each.gate) for each in turn.decided if each.enforced]
+        verdicts_and_gates.append((writes.verdict, next(iter(writes.obligations), None)))
+    verdicts_and_gates += [(each.verdict, each.gate) for each in turn.decided if each.enforced]
     if turn.escalation:
-        found.append(("escalate", turn.escalation))
-    known = [(VERDICTS.index(verdict), gate) for verdict, gate in found if verdict in VERDICTS]
-    if not known:
+        verdicts_and_gates.append(("escalate", turn.escalation))
+    ranked = [
+        (VERDICTS.index(verdict), gate)
+        for verdict, gate in verdicts_and_gates
+        if verdict in VERDICTS
+    ]
+    if not ranked:
         return None
-    rank, gate = min(known, key=lambda each: each[0])
+    rank, gate = min(ranked, key=lambda each: each[0])
     return {"verdict": VERDICTS[rank], "approval_gate": gate}
 
 
 def _critic(turn: TurnHistory) -> Json:
-    judged = [each for each in (turn.verified, turn.scored) if each]
+    judgments = [each for each in (turn.verified, turn.scored) if each]
     return {
         "verify": turn.verified.verdict if turn.verified else None,
         "score": turn.scored.verdict if turn.scored else None,
-        "reason": next((each.reason for each in judged if each.reason), None),
+        "reason": next((each.reason for each in judgments if each.reason), None),
     }
 
 
@@ -177,15 +181,17 @@ def _consolidation(turn: TurnHistory) -> Json | None:
 
 def _reflection(turn: TurnHistory, limits: dict[str, float]) -> Json | None:
     """Return whether the goal is met, and the remaining share of the run's scarcest budget."""
-    found = turn.reflection
-    if found is None:
+    reflection = turn.reflection
+    if reflection is None:
         return None
-    share = _scarcest_share(found.budget, limits)
-    return {"goal_met": found.goal_met, "budget_remaining": share}
+    share = _scarcest_share(reflection.budget, limits)
+    return {"goal_met": reflection.goal_met, "budget_remaining": share}
 
 
 def _scarcest_share(remaining: Mapping[str, float], limits: Mapping[str, float]) -> str | None:
-    """Return what is left of the budget that is nearest to its end, in percent. None without any budget."""
+    """Return the remaining percentage of the budget that is nearest to its limit. None without any
+    budget.
+    """
     shares = [
         remaining[key] / limit
         for key, limit in limits.items()

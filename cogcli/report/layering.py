@@ -62,17 +62,19 @@ def _drop_cycles(
     return [(a, b) for a in ids for b in after[a] if rank[a] < rank[b]], rank
 
 
-def _ranks(ids: list[str], after: dict[str, list[str]]) -> dict[str, int]:
+def _ranks(ids: list[str], followers_by_id: dict[str, list[str]]) -> dict[str, int]:
     """Number the nodes in topological order. A cycle starts at its first node in `ids`."""
-    missing = Counter(follower for followers in after.values() for follower in followers)
-    ready = [id for id in ids if not missing[id]]
+    open_predecessors = Counter(
+        follower for followers in followers_by_id.values() for follower in followers
+    )
+    ready = [id for id in ids if not open_predecessors[id]]
     rank: dict[str, int] = {}
     while len(rank) < len(ids):
         id = ready.pop(0) if ready else next(id for id in ids if id not in rank)
         rank[id] = len(rank)
-        for follower in after[id]:
-            missing[follower] -= 1
-            if not missing[follower] and follower not in rank:
+        for follower in followers_by_id[id]:
+            open_predecessors[follower] -= 1
+            if not open_predecessors[follower] and follower not in rank:
                 ready.append(follower)
     return rank
 
@@ -94,63 +96,63 @@ def _route(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]
 
 
 def _order_layers(
-    layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]
+    layers: list[list[str]], predecessors: dict[str, list[str]], successors: dict[str, list[str]]
 ) -> None:
     """Sort each layer by the positions of its nodes' neighbours, alternating down and up."""
-    place = {id: n for layer in layers for n, id in enumerate(layer)}
-    for layer, near in _sweep(layers, above, below):
-        layer.sort(key=_mean_position_of(place, near))
-        place.update({id: n for n, id in enumerate(layer)})
+    position = {id: n for layer in layers for n, id in enumerate(layer)}
+    for layer, neighbours in _sweep(layers, predecessors, successors):
+        layer.sort(key=_mean_position_of(position, neighbours))
+        position.update({id: n for n, id in enumerate(layer)})
 
 
 def _sweep(
-    layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]
+    layers: list[list[str]], predecessors: dict[str, list[str]], successors: dict[str, list[str]]
 ) -> Iterator[tuple[list[str], dict[str, list[str]]]]:
     """Yield each layer with the neighbours of its nodes in the layer before, alternating down and up."""
     for _ in range(_SWEEPS):
-        yield from ((layer, above) for layer in layers)
-        yield from ((layer, below) for layer in reversed(layers))
+        yield from ((layer, predecessors) for layer in layers)
+        yield from ((layer, successors) for layer in reversed(layers))
 
 
 def _mean_position_of(
-    place: Mapping[str, float], near: dict[str, list[str]]
+    position: Mapping[str, float], neighbours: dict[str, list[str]]
 ) -> Callable[[str], float]:
     def mean(id: str) -> float:
-        found = near.get(id)
-        return sum(place[other] for other in found) / len(found) if found else place[id]
+        ids = neighbours.get(id)
+        return sum(position[other] for other in ids) / len(ids) if ids else position[id]
 
     return mean
 
 
 def _compute_centres(
-    layers: list[list[str]], sizes: dict[str, float], above: dict[str, list[str]],
-    below: dict[str, list[str]], gap: float,
+    layers: list[list[str]], sizes: dict[str, float], predecessors: dict[str, list[str]],
+    successors: dict[str, list[str]], gap: float,
 ) -> dict[str, float]:  # fmt: skip
     """Return the center of each node: as close to the mean of its neighbors as the others in its
     layer allow. The leftmost node starts at 0."""
     centre: dict[str, float] = {}
     for layer in layers:
-        at = 0.0
+        offset = 0.0
         for id in layer:
-            centre[id] = at + sizes[id] / 2
-            at += sizes[id] + gap
-    for layer, near in _sweep(layers, above, below):
-        wanted = map(_mean_position_of(centre, near), layer)
+            centre[id] = offset + sizes[id] / 2
+            offset += sizes[id] + gap
+    for layer, neighbours in _sweep(layers, predecessors, successors):
+        wanted = map(_mean_position_of(centre, neighbours), layer)
         spaces = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(layer)]
         centre.update(zip(layer, _space_out([*wanted], spaces), strict=True))
     left = min((centre[id] - sizes[id] / 2 for id in centre), default=0.0)
-    return {id: at - left for id, at in centre.items()}
+    return {id: offset - left for id, offset in centre.items()}
 
 
-def _space_out(wanted: list[float], spaces: list[float]) -> list[float]:
+def _space_out(desired: list[float], spaces: list[float]) -> list[float]:
     """Return the positions closest to the wanted ones (least squares) that keep their order and the
     distances `spaces`."""
     offsets = [0.0]
     for space in spaces:
         offsets.append(offsets[-1] + space)
     blocks: list[tuple[float, int]] = []
-    for want, offset in zip(wanted, offsets, strict=False):
-        total, count = want - offset, 1
+    for desired_position, offset in zip(desired, offsets, strict=False):
+        total, count = desired_position - offset, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
             more, others = blocks.pop()
             total, count = total + more, count + others

@@ -169,22 +169,24 @@ class Lineage:
         return [id for id in self.steps if id in found] if found else []
 
 
-def overlap(one: str, other: str) -> bool:
+def overlap(a: str, b: str) -> bool:
     """Return whether two places are the same, or one contains the other."""
-    return all(x == y for x, y in zip(_split_place(one), _split_place(other), strict=False))
+    return all(x == y for x, y in zip(_split_place(a), _split_place(b), strict=False))
 
 
 def _split_place(place: str) -> list[str]:
     return place.replace("[", ".").split(".")
 
 
-def targets(fold: History, flow: Lineage, declared: DeclaredPlaces = NOTHING) -> list[TargetFlow]:
+def targets(
+    fold: History, flow: Lineage, declared_places: DeclaredPlaces = NOTHING
+) -> list[TargetFlow]:
     """Return every target, in plan order of the steps that wrote it or would have written it."""
-    found: dict[str, list[TracedWrite]] = {}
+    writes_by_target: dict[str, list[TracedWrite]] = {}
     for write in flow.writes:
-        found.setdefault(write.target, []).append(write)
-    never = _find_unwritten(found, flow, declared)
-    required = declared.required | set(flow.missing)
+        writes_by_target.setdefault(write.target, []).append(write)
+    unwritten = _find_unwritten(writes_by_target, flow, declared_places)
+    required = declared_places.required | set(flow.missing)
 
     def target(name: str, writes: list[TracedWrite], why: str) -> TargetFlow:
         is_output = name.startswith("outputs.")
@@ -192,20 +194,24 @@ def targets(fold: History, flow: Lineage, declared: DeclaredPlaces = NOTHING) ->
         return TargetFlow(name, writes, flow.readers(name), why, needed)
 
     order = {step.id: n for n, step in enumerate(fold.steps)}
-    placed = [(writes[0].step, target(name, writes, "")) for name, writes in found.items()]
-    placed += [(id, target(name, [], _explain_unwritten(fold, id))) for name, id in never.items()]
+    placed = [
+        (writes[0].step, target(name, writes, "")) for name, writes in writes_by_target.items()
+    ]
+    placed += [
+        (id, target(name, [], _explain_unwritten(fold, id))) for name, id in unwritten.items()
+    ]
     return [one for _, one in sorted(placed, key=lambda entry: order.get(entry[0], len(order)))]
 
 
 def _find_unwritten(
-    written: Container[str], flow: Lineage, declared: DeclaredPlaces
+    written_names: Container[str], flow: Lineage, declared_places: DeclaredPlaces
 ) -> dict[str, str]:
     """Return the targets without a write, each with the step that would have written it; empty if
     no step would."""
-    never = {name: id for id, names in declared.writes.items() for name in names}
+    step_by_target = {name: id for id, names in declared_places.writes.items() for name in names}
     for name in flow.missing:
-        never.setdefault(f"outputs.{name}", "")
-    return {name: id for name, id in never.items() if name not in written}
+        step_by_target.setdefault(f"outputs.{name}", "")
+    return {name: id for name, id in step_by_target.items() if name not in written_names}
 
 
 _NEVER: Final = {
@@ -222,21 +228,21 @@ def _explain_unwritten(fold: History, step_id: str) -> str:
     return f"never written: {step_id} {_NEVER.get(step.status if step else '', 'did not run')}"
 
 
-def rows(found: list[TargetFlow]) -> list[Json]:
+def rows(flows: list[TargetFlow]) -> list[Json]:
     """Return the targets as rows of a table."""
     return [
         {
-            "target": target.name,
-            "written_by": [_render_writer(write) for write in target.writes],
-            "never": target.never or None,
-            "read_by": target.readers,
-            "required": target.required,
+            "target": flow.name,
+            "written_by": [_render_writer(write) for write in flow.writes],
+            "never": flow.never or None,
+            "read_by": flow.readers,
+            "required": flow.required,
         }
-        for target in found
+        for flow in flows
     ]
 
 
-def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
+def lineage(flows: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> list[StyledLine]:
     """Return one line per target with its writers and readers."""
     texts = [
         (
@@ -244,12 +250,12 @@ def lineage(found: list[TargetFlow], glyphs: Glyphs, *, width: int | None) -> li
             visible(target.never or f"written by {', '.join(map(_render_writer, target.writes))}"),
             visible(_render_readers(target, glyphs)),
         )
-        for target in found
+        for target in flows
     ]
     first = max((cells(text[0]) for text in texts), default=0)
     second = max((cells(text[1]) for text in texts), default=0)
     lines: list[StyledLine] = []
-    for target, (name, written, read) in zip(found, texts, strict=True):
+    for target, (name, written, read) in zip(flows, texts, strict=True):
         text = f"  {pad(written, second)}   {read}".rstrip()
         style = "red" if target.never and target.required else "dim" if target.never else ""
         if width is not None:

@@ -260,7 +260,7 @@ def _approval(exchange: RequestAndAnswer) -> PageApproval:
     # The page has no clock: whether the request has expired is seen by its time.
     view = view_payload(request, exchange.asked_at)
     pairs: list[tuple[str, str | None]] = [
-        *view.rows(answers=exchange.reply is None),
+        *view.rows(with_answers=exchange.reply is None),
         ("asked", _format_time(exchange.asked_at)),
         ("answered", _format_time(exchange.answered_at)),
         *_reply_pairs(exchange.reply).items(),

@@ -66,12 +66,12 @@ def _run_rows(sides: Sequence[ComparedEpisode]) -> list[PageRow]:
 
 
 def _build_row(
-    area: str, name: str, found: list[dict[str, DiffLine]], sides: Sequence[ComparedEpisode]
+    area: str, name: str, comparisons: list[dict[str, DiffLine]], sides: Sequence[ComparedEpisode]
 ) -> PageRow:
     """Return the row of one item. The first episode is the `before` side of each comparison."""
-    differs = any(name in lines and lines[name].how != SAME for lines in found)
+    differs = any(name in lines and lines[name].how != SAME for lines in comparisons)
     cells = []
-    for lines, side in zip(found, sides, strict=True):
+    for lines, side in zip(comparisons, sides, strict=True):
         line = lines.get(name)
         cells.append(
             _render_step(name, side, line)

@@ -164,23 +164,23 @@ class StepPages:
             open=step.status in ("failed", "vetoed"),
         )  # fmt: skip
 
-    def _attempt(self, number: int, attempt: AttemptMade, where: str) -> PageAttempt:
-        words = [
+    def _attempt(self, number: int, attempt: AttemptMade, file_name: str) -> PageAttempt:
+        columns = [
             attempt.binding_id,
             attempt.service_id,
             attempt.status,
             attempt.method,
             attempt.url,
         ]
-        words += [f"HTTP {attempt.status_code}"] if attempt.status_code is not None else []
+        columns += [f"HTTP {attempt.status_code}"] if attempt.status_code is not None else []
         values = [
-            self._limit.value("request", attempt.request, where),
-            self._limit.value("reply", attempt.reply, where),
-            self._limit.value("printed", attempt.printed, where),
-            self._limit.value("stderr", attempt.stderr, where),
-            self._limit.value("noticed", "\n".join(attempt.notices), where),
+            self._limit.value("request", attempt.request, file_name),
+            self._limit.value("reply", attempt.reply, file_name),
+            self._limit.value("printed", attempt.printed, file_name),
+            self._limit.value("stderr", attempt.stderr, file_name),
+            self._limit.value("noticed", "\n".join(attempt.notices), file_name),
         ]
-        title = f"attempt {number}: " + " · ".join(word for word in words if word)
+        title = f"attempt {number}: " + " · ".join(word for word in columns if word)
         return PageAttempt(title, [value for value in values if value])
 
     def decision(

@@ -23,19 +23,20 @@ class ValueLimit(NamedTuple):
 
     bytes: int
 
-    def value(self, word: str, value: object, where: str) -> PageValue | None:
-        """Return a value as JSON, a string unchanged, or None for an empty value. `where` is the file
-        that contains it."""
+    def value(self, word: str, value: object, file_name: str) -> PageValue | None:
+        """Return a value as JSON, a string unchanged, or None for an empty value. `file_name` is
+        the file that contains it.
+        """
         if value is None or value in ("", {}, []):
             return None
         text = value if isinstance(value, str) else json_text(value)
-        head, more = truncate_bytes(text, self.bytes)
-        return PageValue(word, head, f"{more}; all of it: {where}" if more else "")
+        head, omitted = truncate_bytes(text, self.bytes)
+        return PageValue(word, head, f"{omitted}; all of it: {file_name}" if omitted else "")
 
-    def members(self, values: Json, where: str) -> list[PageValue]:
+    def members(self, values: Json, file_name: str) -> list[PageValue]:
         """Return each member of an object by name, empty ones included."""
         return [
-            self.value(name, value, where) or PageValue(name, json_text(value))
+            self.value(name, value, file_name) or PageValue(name, json_text(value))
             for name, value in values.items()
         ]
 

@@ -49,10 +49,10 @@ def named_rows(
     return [[(f"{indent}{pad(name, size)}  ", style), (visible(text), "")] for name, text in pairs]
 
 
-def fit(text: str, width: int | None, used: int = 0) -> str:
+def fit(text: str, width: int | None, used_columns: int = 0) -> str:
     """Return as much of the text as fits after `used` columns. Without a width, return all of
     it."""
-    return text if width is None else truncate(text, width - used)
+    return text if width is None else truncate(text, width - used_columns)
 
 
 def fit_line(line: StyledLine, width: int | None) -> StyledLine:

@@ -43,7 +43,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """An arrow from a box to one that depends on it. `carries`: whether a value flows along it."""
+    """An arrow from a box to a dependent one. `carries` is true if a value flows along it."""
 
     start: str
     end: str
@@ -69,7 +69,7 @@ def standalone(drawing: str) -> str:
     )
 
 
-def named(id: str, status: str) -> str:
+def label_with_sign(id: str, status: str) -> str:
     """Return the name of a step, with the sign of its status if it has one."""
     return f"{UNICODE.sign(status)} {id}" if status else id
 
@@ -79,7 +79,7 @@ def svg_file(graph: GraphView) -> str:
     boxes = [
         Box(
             node.id,
-            tuple(line for line in (named(node.id, node.status), node.uses) if line),
+            tuple(line for line in (label_with_sign(node.id, node.status), node.uses) if line),
             node.status,
         )
         for node in graph.nodes
@@ -159,11 +159,11 @@ def _draw_box(box: Box, lines: Sequence[str], centre: float, middle: float, widt
 
 
 def _draw_arrow(
-    route: list[str], placed: Layering, middle: dict[str, float], size: dict[str, int], high: float, *, carries: bool
+    route: list[str], layering: Layering, middle: dict[str, float], size: dict[str, int], high: float, *, carries: bool
 ) -> str:  # fmt: skip
     """Return a curve from the lower edge of the first place to the upper edge of the last."""
     edges = [
-        (placed.centre[id], middle[id] + side * size.get(id, high) / 2)
+        (layering.centre[id], middle[id] + side * size.get(id, high) / 2)
         for id in route
         for side in (-1, 1)
     ]

@@ -147,20 +147,20 @@ def timeline(
     return [_render_bar(bar, name, "", glyphs, widths) for bar, name in named]
 
 
-def _measure_widths(found: list[Bar], names: list[str], glyphs: Glyphs) -> _Widths:
+def _measure_widths(bars: list[Bar], names: list[str], glyphs: Glyphs) -> _Widths:
     return _Widths(
-        max(cells(glyphs.sign(bar.step.status)) for bar in found),
+        max(cells(glyphs.sign(bar.step.status)) for bar in bars),
         max(map(cells, names)),
-        max(cells(_render_duration(bar)) for bar in found),
-        max(cells(_unfinished_status(bar)) for bar in found),
+        max(cells(_render_duration(bar)) for bar in bars),
+        max(cells(_unfinished_status(bar)) for bar in bars),
     )
 
 
-def _find_span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:
+def _find_span(bars: list[Bar], fold: History, is_part: str) -> tuple[int, int]:
     """Return the start and end of the axis: those of the run, or with `only` those of the bars."""
-    last = max(bar.end_ms for bar in found)
-    if only:
-        return min(bar.start_ms for bar in found), last
+    last = max(bar.end_ms for bar in bars)
+    if is_part:
+        return min(bar.start_ms for bar in bars), last
     return 0, max(last, fold.root.ms or 0) if fold.root else last
 
 
@@ -191,16 +191,16 @@ def _render_narrow(bar: Bar, name: str, glyphs: Glyphs, sign: int, width: int) -
     return [lead, (shorten_middle(name, room), ""), (f"  {_render_duration(bar)}", "")]
 
 
-def _choose_axis(total: int, room: int | None, tick: int) -> _Axis | None:
+def _choose_axis(total: int, available: int | None, tick: int) -> _Axis | None:
     """Return the axis of a run, or None if it does not fit."""
-    if room is not None and room < _MIN_WIDTH:
+    if available is not None and available < _MIN_WIDTH:
         return None
     unit = choose_tick_unit(total)
-    if room is not None:
-        while tick > 1 and -(-total * tick // unit) > room:
+    if available is not None:
+        while tick > 1 and -(-total * tick // unit) > available:
             tick -= 1
     columns = max(-(-total * tick // unit), 1)
-    return _Axis(unit, tick, columns if room is None else min(columns, room))
+    return _Axis(unit, tick, columns if available is None else min(columns, available))
 
 
 def choose_tick_unit(total: int) -> int:
@@ -211,12 +211,12 @@ def choose_tick_unit(total: int) -> int:
     return found
 
 
-def _render_axis(left: int, axis: _Axis, first: int) -> StyledLine:
+def _render_axis(indent: int, axis: _Axis, first: int) -> StyledLine:
     text = ""
     for position, at in enumerate(range(0, axis.columns, axis.tick)):
         if not text or at > cells(text):
             text = pad(text, at) + label_of(first + position * axis.unit, axis.unit)
-    return [(" " * left + text, "dim")]
+    return [(" " * indent + text, "dim")]
 
 
 def label_of(ms: int, unit: int) -> str:

@@ -95,7 +95,9 @@ class _TraceFold:
         if not self._turns.apply(event, payload, run, before):
             self._apply_to_run(event, payload, run, before)
 
-    def _apply_to_run(self, event: Event, payload: Payload, run: TraceSpan, before: int) -> None:
+    def _apply_to_run(
+        self, event: Event, payload: Payload, run: TraceSpan, previous_time: int
+    ) -> None:
         """Add an event that is not a part of a turn."""
         match payload:
             case StepStarted():
@@ -109,15 +111,15 @@ class _TraceFold:
             case CallRetried():
                 self._add_retry(event, payload)
             case _:
-                self._apply_moment(event, payload, before)
+                self._apply_moment(event, payload, previous_time)
 
-    def _apply_moment(self, event: Event, payload: Payload, before: int) -> None:
+    def _apply_moment(self, event: Event, payload: Payload, previous_time: int) -> None:
         """Add an event without a span of its own, if its type declares attributes."""
         names = payload.event.attributes
         if not names:
             return
         if payload.event.reopens:
-            self._open.close_incomplete(before)
+            self._open.close_incomplete(previous_time)
         names = (*names, "reason") if self._io else names
         self._add_moment(event, _select_attributes(payload, names))
 
@@ -161,7 +163,7 @@ class _TraceFold:
         if not self._open.runs:
             return ""
         parent = parent_run if parent_run in self._open.runs else next(iter(self._open.runs))
-        return self._open.near(parent, event.step_id or "").id
+        return self._open.find_enclosing(parent, event.step_id or "").id
 
     def _run(self, event: Event) -> TraceSpan:
         """Return the span of an event's run. If the log has no start of the run, the span starts at
@@ -234,7 +236,7 @@ class _TraceFold:
             attributes["cogcli.service.id"] = payload.service or ""
             if self._io:
                 attributes["gen_ai.tool.call.arguments"] = json_text(payload.input)
-        parent = self._open.near(run_id, step_id).id
+        parent = self._open.find_enclosing(run_id, step_id).id
         span = self._open.open(event, parent, f"execute_tool {uses}", drop_empty(attributes))
         self._open.steps[place] = span
         return span
@@ -262,10 +264,12 @@ class _TraceFold:
         self._add_attempts(span, made, protocol, service)
 
     def _add_attempts(
-        self, span: TraceSpan, made: list[AttemptMade], protocol: str, service: str
+        self, span: TraceSpan, attempts: list[AttemptMade], protocol: str, service: str
     ) -> None:
-        times = attempt_times(made, span.start, span.end, self._repeats.pop(span.id, []))
-        for number, (attempt, (begin, end)) in enumerate(zip(made, times, strict=True), start=1):
+        times = attempt_times(attempts, span.start, span.end, self._repeats.pop(span.id, []))
+        for number, (attempt, (begin, end)) in enumerate(
+            zip(attempts, times, strict=True), start=1
+        ):
             spoken = protocol if attempt.service_id == service else ""
             shown = attempt_span(attempt, spoken, io=self._io)
             if shown is None:
@@ -294,7 +298,7 @@ class _TraceFold:
     def _add_moment(self, event: Event, attributes: Attributes) -> TraceSpan:
         subject = read_record(_MomentSubject, event.payload)
         step_id = event.step_id or subject.step_id
-        span = self._open.near(event.run_id or "", step_id)
+        span = self._open.find_enclosing(event.run_id or "", step_id)
         if step_id:
             attributes = {"cogcli.step.id": step_id, **attributes}
         name = event.event_type or f"step.{subject.step_status}"
@@ -303,7 +307,7 @@ class _TraceFold:
 
     def _add_layer(self, event: Event, payload: LayerCompleted) -> None:
         name = payload.layer or "layer"
-        parent = self._open.near(event.run_id or "", event.step_id or "")
+        parent = self._open.find_enclosing(event.run_id or "", event.step_id or "")
         span = self._open.open(event, parent.id, f"cogcli.layer {name}", {"cogcli.layer": name})
         span.start = max(parent.start, self._open.now - duration_of(event.metrics))
         span.close(self._open.now)

@@ -53,9 +53,9 @@ class TraceSpan:
         self.message = ""
         self.is_open = True
 
-    def close(self, at: int) -> None:
+    def close(self, time: int) -> None:
         """End the span at a time, or at its start if the time is earlier."""
-        self.end = max(self.start, at)
+        self.end = max(self.start, time)
         self.is_open = False
 
     def close_incomplete(self, at: int) -> None:
@@ -123,7 +123,7 @@ class OpenSpans:
         self._used.add(span.id)
         self.spans.append(span)
 
-    def near(self, run_id: str, step_id: str) -> TraceSpan:
+    def find_enclosing(self, run_id: str, step_id: str) -> TraceSpan:
         """Return the open span that contains an event of a step.
 
         It is the span of the step, of the step that owns it, of a part of a turn, or of the run."""

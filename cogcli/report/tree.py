@@ -102,7 +102,7 @@ def tree(
     style = _Style(
         glyphs, width is not None, full, {turn.step.id: turn for turn in fold.turns.turns}
     )
-    rows = list(_rows(shown, style, ""))
+    rows = list(_render_rows(shown, style, ""))
     columns = _measure_columns(rows, width)
     lines = [] if only else [_render_root(root, glyphs, status, columns, width, fold.ms)]
     if not only and (error := run_error(fold)):
@@ -212,26 +212,26 @@ _MAX_UNFOLDED: Final = 20
 """The largest number of items and rounds of one loop that are shown because they failed or were vetoed."""
 
 
-def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], str]:
+def _fold_parts(step: StepHistory, branches: list[Branch]) -> tuple[list[Branch], str]:
     """Return the branches to display below a step, and a string that counts its items or rounds and
     the hidden ones."""
-    parts = [branch.step for branch in below if StepPath(branch.step.id).loop.endswith("#")]
+    parts = [branch.step for branch in branches if StepPath(branch.step.id).loop.endswith("#")]
     if len(parts) < _FEWEST_FOLDED:
-        return below, ""
+        return branches, ""
     notable = [part.id for part in parts if part.status not in _PLAIN][:_MAX_UNFOLDED]
     folded = {part.id for part in parts}.difference(notable)
-    shown = [branch for branch in below if branch.step.id not in folded]
-    each = _count_parts(step.loop.total if step.loop else None, len(parts))
-    return shown, f"{each}: {_count_statuses(parts)}; --full shows all"
+    shown = [branch for branch in branches if branch.step.id not in folded]
+    counts = _count_parts(step.loop.total if step.loop else None, len(parts))
+    return shown, f"{counts}: {_count_statuses(parts)}; --full shows all"
 
 
-def _count_parts(total: int | None, begun: int) -> str:
+def _count_parts(total: int | None, started: int) -> str:
     """Return `4 rounds`, `9 items`, or `4 of 9 items` if a loop has started only some of its
     items."""
     if not total:
-        return count_of(begun, "round")
+        return count_of(started, "round")
     items = count_of(total, "item")
-    return f"{begun} of {items}" if total > begun else items
+    return f"{started} of {items}" if total > started else items
 
 
 def _count_statuses(parts: list[StepHistory]) -> str:
@@ -244,7 +244,7 @@ _PLAIN: Final = ("done", "skipped")
 _RANK: Final = ("done", "failed", "vetoed", "skipped")
 
 
-def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
+def _render_rows(branches: list[Branch], style: _Style, indent: str) -> Iterator[_Row]:
     glyphs, boxes = style.glyphs, style.boxes
     for position, (run, step, below) in enumerate(branches):
         last = position == len(branches) - 1
@@ -255,22 +255,22 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
         below, folded = (below, "") if style.full else _fold_parts(step, below)
         through = _describe_turn(turn) if turn else flow(run, step, glyphs)
         detail = [
-            (f"{above}{stem}   {visible(text)}", colour)
+            (f"{indent}{stem}   {visible(text)}", colour)
             for text, colour in _details(step, turn, folded)
         ]
         yield _Row(
-            above + mark, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses),
+            indent + mark, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses),
             duration(step.ms), glyphs.parallel if step.overlaps else "", visible(through), detail,
         )  # fmt: skip
-        yield from _rows(below, style, above + stem)
+        yield from _render_rows(below, style, indent + stem)
 
 
-def _details(step: StepHistory, turn: TurnHistory | None, folded: str) -> Iterator[StyledSpan]:
+def _details(step: StepHistory, turn: TurnHistory | None, folded_text: str) -> Iterator[StyledSpan]:
     """Yield the strings below a step or a turn, each with its style."""
     if step.error and step.status in ("failed", "vetoed"):
         yield error_text(step.error), "red"
     lines = turn_lines(turn) if turn else _step_lines(step)
-    for text in (*lines, folded) if folded else lines:
+    for text in (*lines, folded_text) if folded_text else lines:
         yield text, "dim"
 
 
@@ -287,16 +287,16 @@ def _describe_turn(turn: TurnHistory) -> str:
 
 def turn_lines(turn: TurnHistory) -> list[str]:
     """Return the results of a turn's layers: context, critic, and the number of layers."""
-    found = []
+    lines = []
     if turn.context:
         redacted = [each.capability for each in turn.context.redactions]
         kept = f", kept from the model: {', '.join(map(str, redacted))}" if redacted else ""
         stages = count_of(len(turn.context.context_ledger.stage_hashes), "stage")
         blocks = count_of(len(turn.context.compiled_prompt.context_blocks), "block")
-        found.append(f"context: {stages}, {blocks}{kept}")
+        lines.append(f"context: {stages}, {blocks}{kept}")
     if turn.model_use.calls:
         questions = count_of(turn.model_use.calls, "question")
-        found.append(
+        lines.append(
             f"model: {questions}, tokens {turn.model_use.tokens_in} in, {turn.model_use.tokens_out} out"
         )
     judged = (("verify", turn.verified), ("score", turn.scored))
@@ -305,9 +305,9 @@ def turn_lines(turn: TurnHistory) -> list[str]:
         for word, made in judged
         if made
     ]
-    found += [f"critic: {', '.join(verdicts)}"] if verdicts else []
+    lines += [f"critic: {', '.join(verdicts)}"] if verdicts else []
     skipped = [f"{name} skipped ({why})" for name, why in turn.skipped.items()]
-    return [*found, ", ".join([f"layers: {len(turn.layers)} passed", *skipped])]
+    return [*lines, ", ".join([f"layers: {len(turn.layers)} passed", *skipped])]
 
 
 def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:

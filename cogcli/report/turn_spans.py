@@ -60,7 +60,7 @@ class TurnSpans:
         self._requested: dict[str, int] = {}
         """By model call: the time of the request."""
 
-    def apply(self, event: Event, payload: Payload, run: TraceSpan, before: int) -> bool:
+    def apply(self, event: Event, payload: Payload, run: TraceSpan, previous_time: int) -> bool:
         """Add an event of a turn. Return False for any other event. `before` is the time of the
         previous event."""
         number = getattr(payload, "turn", None)
@@ -68,7 +68,7 @@ class TurnSpans:
             return False
         turn = self._turn
         if turn is None or number != self._number:
-            turn = self._begin(event, number, run, before)
+            turn = self._begin(event, number, run, previous_time)
         self._apply_part(event, payload, turn)
         # A layer starts before its model requests.
         if not isinstance(payload, ModelRequested | ModelAnswered):
@@ -121,14 +121,14 @@ class TurnSpans:
         span.error, span.message = error.code, error.message
         span.close(self._open.now)
 
-    def _begin(self, event: Event, number: int, run: TraceSpan, before: int) -> TraceSpan:
+    def _begin(self, event: Event, number: int, run: TraceSpan, previous_time: int) -> TraceSpan:
         """Open and return the span of a turn. It starts at the time of the previous event."""
         for span in (self._action, self._turn):
             if span is not None:
-                span.close_incomplete(before)
+                span.close_incomplete(previous_time)
         attributes: Attributes = {"cogcli.turn": number, "cogcli.run.id": event.run_id or ""}
         turn = self._open.open(event, run.id, f"cogcli.turn {number}", attributes, part="/turn")
-        turn.start = self._since = max(run.start, before)
+        turn.start = self._since = max(run.start, previous_time)
         self._turn, self._number, self._action = turn, number, None
         self._open.enclosing[event.run_id or ""] = turn
         return turn

@@ -82,10 +82,10 @@ def _mark_stopped(steps: list[StepHistory], *, waiting: bool) -> list[StepHistor
 
 
 def describe(
-    unfinished: UnfinishedState, now: str, when: Callable[[str], str]
+    unfinished: UnfinishedState, now: str, format_time: Callable[[str], str]
 ) -> list[tuple[str, str]]:
     """Return a status word and a sentence for each request and step. `when` formats times."""
-    rows = [(WAITS, _describe_request(ask, now, when)) for ask in unfinished.asks]
+    rows = [(WAITS, _describe_request(ask, now, format_time)) for ask in unfinished.asks]
     for step in unfinished.doubtful:
         what = "may have happened before the run stopped: check the remote service"
         rows.append((IN_DOUBT, f"{step.id}: {step.uses or step.binding} {what}"))
@@ -102,10 +102,10 @@ def is_expired(ask: DecisionRequest, now: str) -> bool:
     return until is not None and current is not None and until <= current
 
 
-def _describe_request(ask: DecisionRequest, now: str, when: Callable[[str], str]) -> str:
-    who = f"{ask.step_id}, gate {ask.gate}" if ask.gate else ask.step_id
-    text = f"{who}: {ask.reason or f'{ask.capability} needs a yes from a person'}"
+def _describe_request(ask: DecisionRequest, now: str, format_time: Callable[[str], str]) -> str:
+    subject = f"{ask.step_id}, gate {ask.gate}" if ask.gate else ask.step_id
+    text = f"{subject}: {ask.reason or f'{ask.capability} needs a yes from a person'}"
     if not ask.expires_at:
         return text
     word = "expired" if is_expired(ask, now) else "until"
-    return f"{text}, {word} {when(ask.expires_at)}"
+    return f"{text}, {word} {format_time(ask.expires_at)}"

@@ -26,23 +26,24 @@ _MAX_FOUND: Final = 200
 """The largest number of lines. Further ones are counted."""
 
 
-def known_places(flow: Lineage, found: list[TargetFlow]) -> list[str]:
+def known_places(flow: Lineage, flows: list[TargetFlow]) -> list[str]:
     """Return every place that `why` can explain."""
     read = [name for step in flow.steps.values() for name in step.reads]
-    return list(dict.fromkeys([*(target.name for target in found), *read]))
+    return list(dict.fromkeys([*(target.name for target in flows), *read]))
 
 
 def find_cause_chains(
-    reference: str, history: History, flow: Lineage, declared: DeclaredPlaces
+    reference: str, history: History, flow: Lineage, declared_places: DeclaredPlaces
 ) -> list[list[str]]:
     """Return the chains of causes that start at a reference.
 
-    Each element names places in the state, or steps; a step that is not done has its status. If there are too many
-    chains, the last one counts the rest."""
-    return _CauseSearch(history.root or RunHistory(""), flow, declared).chains(reference)
+    Each element names places in the state, or steps; a step that is not done has its status. If
+    there are too many chains, the last one counts the omitted ones.
+    """
+    return _CauseSearch(history.root or RunHistory(""), flow, declared_places).chains(reference)
 
 
-def why(chains: list[list[str]], glyphs: Glyphs) -> list[StyledLine]:
+def why_lines(chains: list[list[str]], glyphs: Glyphs) -> list[StyledLine]:
     """Return one line per chain."""
     arrow = " <- " if glyphs is ASCII else " ← "
     return [
@@ -55,10 +56,10 @@ class _CauseSearch:
     """The search for causes. It has a queue of places to trace, and the set of places already
     queued."""
 
-    def __init__(self, run: RunHistory, flow: Lineage, declared: DeclaredPlaces) -> None:
+    def __init__(self, run: RunHistory, flow: Lineage, declared_places: DeclaredPlaces) -> None:
         self._run = run
         self._flow = flow
-        self._declared = declared
+        self._declared = declared_places
         self._waiting: deque[tuple[str, int | None]] = deque()
         self._seen: set[str] = set()
 
@@ -74,36 +75,35 @@ class _CauseSearch:
             found.append([f"and {len(self._waiting)} more"])
         return found
 
-    def _enqueue(self, place: str, before: int | None) -> None:
+    def _enqueue(self, place: str, before_seq: int | None) -> None:
         if place not in self._seen:
             self._seen.add(place)
-            self._waiting.append((place, before))
+            self._waiting.append((place, before_seq))
 
-    def _trace_value(self, place: str, before: int | None) -> list[str]:
-        """Return the chain that starts at a place, as it was before the event with the `seq`
-        `before`."""
+    def _trace_value(self, place: str, before_seq: int | None) -> list[str]:
+        """Return the chain that starts at a place, as it was before the event number `before_seq`."""
         chain = [place]
         while True:
-            writes = _find_last_writes(self._flow, place, before)
+            writes = _find_last_writes(self._flow, place, before_seq)
             steps = list(dict.fromkeys(write.step for write in writes))
             if not steps:
                 return chain + self._trace_source(place)
             chain.append(", ".join(steps))
             reads = list(dict.fromkeys(name for id in steps for name in self._flow.steps[id].reads))
-            before = min(write.seq for write in writes)
+            before_seq = min(write.seq for write in writes)
             if not reads:
                 return chain
             chain.append(", ".join(reads))
             fresh = [name for name in reads if name not in self._seen]
             if len(reads) > 1 or not fresh:
-                self._enqueue_all(fresh, before)
+                self._enqueue_all(fresh, before_seq)
                 return chain
             place = fresh[0]
             self._seen.add(place)
 
-    def _enqueue_all(self, places: list[str], before: int | None) -> None:
+    def _enqueue_all(self, places: list[str], before_seq: int | None) -> None:
         for place in places:
-            self._enqueue(place, before)
+            self._enqueue(place, before_seq)
 
     def _trace_source(self, place: str) -> list[str]:
         """Return the chain of a place that no step wrote. It is empty for an input."""
@@ -160,12 +160,16 @@ def _render_step(step: StepHistory) -> str:
     return step.id if step.status == "done" else f"{step.id} ({step.status})"
 
 
-def _find_last_writes(flow: Lineage, place: str, before: int | None) -> list[TracedWrite]:
-    """Return the writes that produced the value of a place: the last one that replaced it, and those after it."""
-    found: list[TracedWrite] = []
+def _find_last_writes(flow: Lineage, place: str, before_seq: int | None) -> list[TracedWrite]:
+    """Return the writes that produced the value of a place, before the event number `before_seq` if
+    given.
+
+    These are the last write that replaced the value, and the ones after it.
+    """
+    writes: list[TracedWrite] = []
     for write in reversed(flow.writes):
-        if (before is None or write.seq < before) and overlap(place, write.target):
-            found.insert(0, write)
+        if (before_seq is None or write.seq < before_seq) and overlap(place, write.target):
+            writes.insert(0, write)
             if replaces_present(write.strategy) and len(write.target) <= len(place):
                 break
-    return found
+    return writes

@@ -100,7 +100,7 @@ def require_approvers(
         refusal = signatures.explain_answer(
             _signed_answer(request, approver, granted=answer.granted),
             now,
-            signed=bool(request.signed),
+            requires_signature=bool(request.signed),
             roles=request.approver_roles or (),
         )
         if refusal:

@@ -41,7 +41,9 @@ class Escalation(NamedTuple):
         evidence = digest_of({"gate": self.gate, "reason": self.reason, "policy": policy})
         gate = pack.policy.gate(self.gate) or PackGate()
         asks = partial(
-            engine.signatures.explain_answer, signed=gate.signed, roles=gate.approver_roles
+            engine.signatures.explain_answer,
+            requires_signature=gate.signed,
+            roles=gate.approver_roles,
         )
         answer = engine.approvals.use(self.step_id, action, evidence, engine.clock.now(), asks)
         if answer is not None and not isinstance(answer, PolicyApprovalError):
@@ -62,7 +64,9 @@ class Escalation(NamedTuple):
             proposed_by=root.run.state.skill_id,
             approver_roles=list(gate.approver_roles),
             allow_self=gate.allow_self,
-            signed=engine.signatures.are_needed(signed=gate.signed, roles=gate.approver_roles)
+            signed=engine.signatures.are_needed(
+                requires_signature=gate.signed, roles=gate.approver_roles
+            )
             or None,
             say=self.say or None,
         )

@@ -63,12 +63,14 @@ class ApprovalRequest(NamedTuple):
     def _is_signed_only(self) -> bool:
         """Whether only a signed answer counts."""
         signatures = self.record.run.engine.signatures
-        return signatures.are_needed(signed=bool(self.gate and self.gate.signed), roles=self._roles)
+        return signatures.are_needed(
+            requires_signature=bool(self.gate and self.gate.signed), roles=self._roles
+        )
 
     def _explain_signature(self, signed: SignedAnswer | None, at: str) -> str:
         """Return why an approval does not count because of its signature. Empty if that is no reason."""
         signatures, needed = self.record.run.engine.signatures, bool(self.gate and self.gate.signed)
-        return signatures.explain_answer(signed, at, signed=needed, roles=self._roles)
+        return signatures.explain_answer(signed, at, requires_signature=needed, roles=self._roles)
 
     def _take_over(self, now: str) -> ApprovalAnswer | None:
         """Take over and record an unused approval of the earlier run. Return None if there is none for this call."""

@@ -19,7 +19,7 @@ from cogcli.report.lineage import (
     targets,
 )
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
-from cogcli.report.why import find_cause_chains, known_places, why
+from cogcli.report.why import find_cause_chains, known_places, why_lines
 
 
 def shown(
@@ -35,7 +35,7 @@ def told(
     log = risk_review() if events is None else events
     return [
         plain_text(line)
-        for line in why(
+        for line in why_lines(
             find_cause_chains(reference, history_of(log), Lineage(log), declared), UNICODE
         )
     ]
@@ -156,7 +156,9 @@ def test_what_can_be_asked_about_is_every_target_and_every_place_read() -> None:
 
 def test_arrows_are_ascii_where_they_must_be() -> None:
     log = risk_review()
-    (line,) = why(find_cause_chains("vars.html", history_of(log), Lineage(log), DECLARED), ASCII)
+    (line,) = why_lines(
+        find_cause_chains("vars.html", history_of(log), Lineage(log), DECLARED), ASCII
+    )
     assert plain_text(line) == "vars.html <- fetch <- inputs.url"
 
 
