@@ -52,14 +52,7 @@ from cogcli.run.doubt_decisions import draft_decision
 from cogcli.run.engine.call import attempt_from_answer, governed_call, note_failure
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.doubt import DoubtResolution, find_replacement_answer
-from cogcli.run.engine.ending import end_early
-from cogcli.run.engine.outcome import CallSkipped, RunOutcome
-from cogcli.run.engine.output_masks import mask_answer
-from cogcli.run.engine.policy import learn_facts
-from cogcli.run.engine.run import Limit, RootRun, run_limit
-from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import (
-    GRACE_SECONDS,
+from cogcli.run.engine.effects import (
     AwaitWake,
     Cancel,
     Cancelled,
@@ -71,6 +64,13 @@ from cogcli.run.engine.tasks import (
     Turn,
     Wake,
 )
+from cogcli.run.engine.ending import end_early
+from cogcli.run.engine.outcome import CallSkipped, RunOutcome
+from cogcli.run.engine.output_masks import mask_answer
+from cogcli.run.engine.policy import learn_facts
+from cogcli.run.engine.run import Limit, RootRun, run_limit
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import GRACE_SECONDS
 from cogcli.run.log_index import answer_from_events
 from cogcli.specs.fields import fit_values
 

@@ -27,8 +27,8 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.doubt import CHOICES, DoubtResolution, find_replacement_answer
+from cogcli.run.engine.effects import Effects
 from cogcli.run.engine.probe import ask_probe, is_promise
-from cogcli.run.engine.tasks import Effects
 from cogcli.run.log_index import LogIndex, may_have_effect
 from cogcli.specs.fields import fit_values
 

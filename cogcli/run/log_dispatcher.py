@@ -25,9 +25,9 @@ from cogcli.declarations.events import (
 )
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.run.engine.doubt import SkippedByPerson
+from cogcli.run.engine.effects import Cancelled
 from cogcli.run.engine.outcome import LEFT_OUT, CallSkipped
 from cogcli.run.engine.ports import RecordedCall
-from cogcli.run.engine.tasks import Cancelled
 from cogcli.run.log_index import LogIndex, error_of, is_of_probe
 
 

@@ -31,7 +31,7 @@ from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.run.closed_scopes import draft_full_disk_end
-from cogcli.run.engine.tasks import CallNeverAnswered, Cancelled
+from cogcli.run.engine.effects import CallNeverAnswered, Cancelled
 from cogcli.run.log_dispatcher import LogDispatcher
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import Control

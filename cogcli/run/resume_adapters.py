@@ -25,7 +25,7 @@ from cogcli.declarations.events import row_of
 from cogcli.episode.journal import Journal
 from cogcli.protocols.live.runner import LiveRunner
 from cogcli.run.closed_scopes import ScopeKey
-from cogcli.run.engine.tasks import Cancelled
+from cogcli.run.engine.effects import Cancelled
 from cogcli.run.log_dispatcher import LogDispatcher, error_of_ending
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import Control

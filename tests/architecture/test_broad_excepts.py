@@ -18,7 +18,8 @@ EDGES = {
     },
     "the last resort of the engine": {"run/engine/run.py": 1, "run/engine/nested.py": 1},
     "a thread that hands over what happened in it": {
-        "app/serving/run_pool.py": 1, "run/engine/tasks.py": 3, "scale/in_process.py": 1,
+        "app/serving/run_pool.py": 1, "run/engine/tasks.py": 2,
+        "run/engine/call_threads.py": 1, "scale/in_process.py": 1,
         "gateway/offer.py": 1, "gateway/serving.py": 1, "gateway/session.py": 1,
     },
     "a callback of whoever gave a call up, a display": {"base/calls.py": 1, "cli/live_run.py": 1},

@@ -21,7 +21,7 @@ from cogcli.base.errors import InternalError
 from cogcli.episode.decision import TOKENS
 from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.prices import COST
-from cogcli.run.engine.tasks import Effects
+from cogcli.run.engine.effects import Effects
 
 SHORTER: Final = 0.8
 """The part of its tokens for a context after a model refused it as too long."""

@@ -28,9 +28,9 @@ from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.episode.decision import decision_of_log
 from cogcli.policy.budgets import budget_hint
 from cogcli.run.engine.context import Engine
+from cogcli.run.engine.effects import AwaitWake, Effects, Sleep, Spawn
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import Limit, RootRun, run_limit
-from cogcli.run.engine.tasks import AwaitWake, Effects, Sleep, Spawn
 from cogcli.run.prepare import AgentRun
 
 WALL_CLOCK: Final = "wall_clock_ms"

@@ -40,8 +40,7 @@ from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import row_of
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.declarations.value_types import Json
-from cogcli.run.engine.run import RootRun
-from cogcli.run.engine.tasks import (
+from cogcli.run.engine.effects import (
     CallNeverAnswered,
     Cancel,
     Effects,
@@ -51,6 +50,7 @@ from cogcli.run.engine.tasks import (
     Spawn,
     WorkerCall,
 )
+from cogcli.run.engine.run import RootRun
 
 OpenModel = Callable[[int], LanguageModel]
 """Opens the model, given the number of requests of the run with an outcome."""

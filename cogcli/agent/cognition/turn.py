@@ -28,9 +28,9 @@ from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.loop_guard import LoopTrip
 from cogcli.policy.run_policy import Facts
+from cogcli.run.engine.effects import Effects
 from cogcli.run.engine.outcome import RunOutcome, describe_outcome
 from cogcli.run.engine.plan import plan_entry, plan_skill
-from cogcli.run.engine.tasks import Effects
 
 
 def pass_turn(loop: Progress) -> Effects:

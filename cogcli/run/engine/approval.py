@@ -12,9 +12,9 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRequested
 from cogcli.policy.approvals import ApprovalAnswer, RequestedAction, SignedAnswer, action_hash
+from cogcli.run.engine.effects import AwaitWake, Effects
 from cogcli.run.engine.ports import AskedCall
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import AwaitWake, Effects
 
 if TYPE_CHECKING:
     from cogcli.declarations.pack_spec import PackGate

@@ -46,6 +46,15 @@ from cogcli.policy import safety as safety_rules
 from cogcli.run.engine.approval import ApprovalRequest
 from cogcli.run.engine.context import Engine, Run
 from cogcli.run.engine.doubt import find_replacement_answer
+from cogcli.run.engine.effects import (
+    CallSpeed,
+    Cancelled,
+    Effects,
+    QuickCall,
+    Turn,
+    WorkerCall,
+    WorkerSlot,
+)
 from cogcli.run.engine.outcome import CallSkipped
 from cogcli.run.engine.output_masks import mask_answer, withhold_reply
 from cogcli.run.engine.policy import (
@@ -56,15 +65,6 @@ from cogcli.run.engine.policy import (
     spend_call,
 )
 from cogcli.run.engine.step_recorder import IntentMembers, StepRecord
-from cogcli.run.engine.tasks import (
-    CallSpeed,
-    Cancelled,
-    Effects,
-    QuickCall,
-    Turn,
-    WorkerCall,
-    WorkerSlot,
-)
 from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
 
@@ -408,16 +408,10 @@ def _try_once(
     """Make one attempt and return its Answer. While an effect may be in flight, a failed sibling does not cancel the
     step.
     """
-    run, doubts, shield = record.run, record.run.engine.doubts, record.run.engine.loop.shield
+    shield = record.run.engine.loop.shield
     if record.limits is not None:
         record.limits.note_begun()
-    if doubts is not None:
-        shield(True)  # the success of a sibling does not settle the doubt
-        key = record.idempotency_key
-        record.idempotency_key = yield from doubts.settle(run, record.path, key, capability, number)
-        shield(False)
-        if not doubts.is_open(record.run_id, record.path):
-            yield from _acquire_slot(run)  # the probe has released the slot
+    yield from _settle_doubt(record, capability, number)
     has_effect = capability.effect == "effect"
     cancel = Cancellation(NOT_BEGUN)
     call = _build_worker_call(record, capability, member, number, values, cancel)
@@ -429,12 +423,8 @@ def _try_once(
             error.left = False
         if error.left is False:
             shield(False)
-            raise
-        unknown = capability.effect == "unknown" and error.code in _NO_ANSWER
-        if unknown:
-            error.effect = "unknown"
-        if unknown or has_effect:
-            record.note_effect()
+        else:
+            _note_possible_effect(record, capability, error)
         raise
     except CallSkipped:
         # A person skipped the call because it may have happened: no enclosing step may be retried.
@@ -447,6 +437,31 @@ def _try_once(
     if has_effect:
         record.note_effect()
     return answer
+
+
+def _settle_doubt(record: StepRecord, capability: Capability, number: int) -> Effects:
+    """Settle whether an earlier process made this attempt, and set the idempotency key of the call."""
+    run, doubts = record.run, record.run.engine.doubts
+    if doubts is None:
+        return
+    shield = run.engine.loop.shield
+    shield(True)  # the success of a sibling does not settle the doubt
+    key = record.idempotency_key
+    record.idempotency_key = yield from doubts.settle(run, record.path, key, capability, number)
+    shield(False)
+    if not doubts.is_open(record.run_id, record.path):
+        yield from _acquire_slot(run)  # the probe has released the slot
+
+
+def _note_possible_effect(
+    record: StepRecord, capability: Capability, error: RuntimeErrorBase
+) -> None:
+    """Record that a call that failed after it may have been sent may have had an effect."""
+    if capability.effect == "unknown" and error.code in _NO_ANSWER:
+        error.effect = "unknown"
+        record.note_effect()
+    elif capability.effect == "effect":
+        record.note_effect()
 
 
 def _build_worker_call(

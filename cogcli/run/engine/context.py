@@ -19,6 +19,7 @@ from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.approvals import UNCHECKED, AnswerSignatures, Approvals, RequestedAction
 from cogcli.run.engine.doubt import EarlierCalls
+from cogcli.run.engine.effects import CallSpeed, Effects, Spawn
 from cogcli.run.engine.plan import PlannedStep, StepPlan, plan_skill
 from cogcli.run.engine.ports import (
     CallPolicy,
@@ -30,7 +31,7 @@ from cogcli.run.engine.ports import (
     LineSink,
     SnapshotWriter,
 )
-from cogcli.run.engine.tasks import CallSpeed, Effects, Loop, Spawn
+from cogcli.run.engine.tasks import Loop
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.state.execution import ExecutionState

@@ -31,13 +31,13 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.skill_spec import Foreach, Scatter, While
 from cogcli.run.engine.doubt import SkippedByPerson
+from cogcli.run.engine.effects import AwaitedCall, Cancel, Cancelled, Effects, Next, Spawn, Task
 from cogcli.run.engine.invocation import call_target, invoke
 from cogcli.run.engine.outcome import LEFT_OUT, CallSkipped, status_of
 from cogcli.run.engine.plain_part import PlainPart, find_quick_call
 from cogcli.run.engine.plan import ERRORS, EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
-from cogcli.run.engine.tasks import AwaitedCall, Cancel, Cancelled, Effects, Next, Spawn, Task
 from cogcli.state.execution import fork
 from cogcli.state.expressions import holds, value_of
 from cogcli.state.inputs import Scope, resolve_input

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase, error_from_payload
 from cogcli.declarations.envelope import Event
+from cogcli.run.engine.effects import Cancelled
 from cogcli.run.engine.outcome import Ending, status_of
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import Cancelled
 
 
 def end_early(record: StepRecord, cause: Cancelled | RuntimeErrorBase) -> Ending:

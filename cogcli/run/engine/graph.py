@@ -18,12 +18,7 @@ from heapq import heapify, heappop, heappush
 from cogcli.base.calls import Answer
 from cogcli.base.errors import InternalError, RuntimeErrorBase
 from cogcli.run.engine.context import Run
-from cogcli.run.engine.outcome import RELEASING, Ending
-from cogcli.run.engine.plain_invocation import find_plain_call
-from cogcli.run.engine.plain_step import PlainStep, StartedStep, StepStart
-from cogcli.run.engine.plan import StepPlan
-from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import (
+from cogcli.run.engine.effects import (
     AwaitedCall,
     Cancel,
     Cancelled,
@@ -34,6 +29,11 @@ from cogcli.run.engine.tasks import (
     Task,
     Wake,
 )
+from cogcli.run.engine.outcome import RELEASING, Ending
+from cogcli.run.engine.plain_invocation import find_plain_call
+from cogcli.run.engine.plain_step import PlainStep, StartedStep, StepStart
+from cogcli.run.engine.plan import StepPlan
+from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.write_order import WriteOrder
 
 

@@ -9,11 +9,11 @@ from cogcli.base.jsonvalue import copy_writable
 from cogcli.declarations.skill_spec import Retry
 from cogcli.run.engine.call import continue_call, governed_call
 from cogcli.run.engine.context import Run
+from cogcli.run.engine.effects import Cancelled, Effects
 from cogcli.run.engine.nested import run_nested
 from cogcli.run.engine.plan import PlannedStep, StepTarget
 from cogcli.run.engine.policy import may_repeat
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import Cancelled, Effects
 from cogcli.specs.fields import Violation, fit_values
 from cogcli.state.expressions import case_text, value_of
 from cogcli.state.inputs import Scope, is_missing_reference, resolve_input

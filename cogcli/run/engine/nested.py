@@ -9,11 +9,11 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import RunStarted, RunTerminated, SkillRef
 from cogcli.run.engine.context import Run
+from cogcli.run.engine.effects import Cancelled, Effects
 from cogcli.run.engine.graph import GraphDriver
 from cogcli.run.engine.outcome import RunOutcome, decide_outcome, name_step
 from cogcli.run.engine.policy import enter_skill, learn_facts
 from cogcli.run.engine.step_recorder import StepRecord, no_usage
-from cogcli.run.engine.tasks import Cancelled, Effects
 from cogcli.state.execution import to_payload
 from cogcli.state.reducer import initial_state
 

@@ -9,9 +9,9 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.event_line import EventLine
 from cogcli.declarations.value_types import Json
+from cogcli.run.engine.effects import CallSpeed
 from cogcli.run.engine.plan import StepTarget
 from cogcli.run.engine.ports import LineSink
-from cogcli.run.engine.tasks import CallSpeed
 
 FIRST: Final = False
 """Stands for the call of a capability that one step of the run has made."""

@@ -6,12 +6,12 @@ from cogcli.base.calls import Answer
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.value_types import Json
+from cogcli.run.engine.effects import Effects, StartedCall, WorkerCall, WorkerSlot
 from cogcli.run.engine.invocation import call_repeatedly
 from cogcli.run.engine.plain_call import PlainCall
 from cogcli.run.engine.plain_invocation import PlainInvocation, find_plain_call
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import Effects, StartedCall, WorkerCall, WorkerSlot
 from cogcli.state.inputs import Scope
 from cogcli.state.reducer import count_round
 

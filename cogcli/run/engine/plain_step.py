@@ -9,6 +9,7 @@ from cogcli.base.calls import Answer
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.named_tuple import NamedTuple, new_tuple
 from cogcli.run.engine.context import Run
+from cogcli.run.engine.effects import Cancelled, Effects, StartedCall, WorkerCall, WorkerSlot
 from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.outcome import Ending
 from cogcli.run.engine.plain_call import PlainCall
@@ -16,7 +17,6 @@ from cogcli.run.engine.plain_invocation import PlainInvocation
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
-from cogcli.run.engine.tasks import Cancelled, Effects, StartedCall, WorkerCall, WorkerSlot
 from cogcli.state.execution import TraceStep
 from cogcli.state.expressions import holds
 from cogcli.state.outputs import writes_of

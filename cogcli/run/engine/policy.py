@@ -20,8 +20,8 @@ from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.policy.verdict import LiftedGates, Verdict
 from cogcli.run.engine.approval import ApprovalRequest
+from cogcli.run.engine.effects import Effects, Turn
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import Effects, Turn
 from cogcli.state.execution import RunState
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.run.engine.call import consult
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.doubt import DoubtResolution
+from cogcli.run.engine.effects import Effects
 from cogcli.run.engine.outcome import CallSkipped
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import Effects
 from cogcli.specs.fields import fit_values
 
 _SPEAKER: Final = "policy:"

@@ -28,11 +28,12 @@ from cogcli.declarations.events import (
     SkillRef,
 )
 from cogcli.run.engine.context import Engine, Fallback, Run
+from cogcli.run.engine.effects import Cancelled, Effects, Interrupted, Spawn
 from cogcli.run.engine.graph import GraphDriver
 from cogcli.run.engine.outcome import RunOutcome, decide_outcome, describe_outcome
 from cogcli.run.engine.plan import StepPlan, plan_entry
 from cogcli.run.engine.step import spawn_step
-from cogcli.run.engine.tasks import GRACE_SECONDS, Cancelled, Effects, Interrupted, Spawn
+from cogcli.run.engine.tasks import GRACE_SECONDS
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import initial_state
 

@@ -12,6 +12,7 @@ from cogcli.base.errors import (
 )
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.control_flow import CompletedOutput, run_controlled
+from cogcli.run.engine.effects import AwaitWake, Cancelled, Effects, Spawn
 from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.invocation import call_repeatedly
 from cogcli.run.engine.outcome import CallSkipped, Ending
@@ -20,7 +21,6 @@ from cogcli.run.engine.plain_step import FailedCall, StartedStep, StepStart, run
 from cogcli.run.engine.plan import ERRORS, PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
-from cogcli.run.engine.tasks import AwaitWake, Cancelled, Effects, Spawn
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.fields import fit_values
 from cogcli.state.expressions import holds

@@ -22,12 +22,11 @@ from cogcli.declarations.events import (
     StepFinished,
     StepStarted,
 )
-from cogcli.declarations.field import ABSENT
 from cogcli.run.engine.context import Fallback, Run
+from cogcli.run.engine.effects import Cancelled, Effects, Sleep
 from cogcli.run.engine.outcome import status_of
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_times import ClockReading, StepTimes
-from cogcli.run.engine.tasks import Cancelled, Effects, Sleep
 from cogcli.state.reducer import Write
 
 if TYPE_CHECKING:
@@ -56,6 +55,18 @@ class IntentMembers(TypedDict, total=False):
     decision: dict[str, Any] | None
     items: int | None
     targets: list[str] | None
+
+
+class CallMembers(TypedDict, total=False):
+    """The members of a closing event that only a step has that started."""
+
+    action_id: str | None
+    kind: str
+    input_excerpt: str
+    attempts: list[AttemptMade]
+    capability: str | None
+    fallback: FallbackUse | None
+    tool: str
 
 
 class StepRecord:
@@ -372,24 +383,14 @@ class StepRecord:
         """Return the draft of the closing event. If the step never started, it has no members about its call, but
         it has the usage, since gates may have used tokens.
         """
-        if times is None and self.action_id is not None:
-            times = StepTimes.until_now(self._started, self.run.engine.clock)
-        artifacts = [
-            w.target.path for w in writes if w.target.text.startswith("working.artifacts.")
-        ]
         began = self.action_id is not None
-        files = self._written_files() if ending == "done" and self.attempts else ()
+        if began and times is None:
+            times = StepTimes.until_now(self._started, self.run.engine.clock)
+        members = self._call_members() if began else CallMembers()
         payload = ENDINGS[ending](
             step_id=self.path,
             uses=self.uses,
-            action_id=self.action_id,
-            kind=self.kind if began else None,
-            input_excerpt=excerpt(orjson.dumps(self.input)) if began else None,
-            attempts=self.attempts if began else ABSENT,
             usage=Usage.of(self.usage) if began or any(self.usage.values()) else None,
-            capability=self.capability.id if began and self.capability is not None else None,
-            fallback=self._fallback_use() if began else None,
-            tool=self.tool if began else None,
             reason=reason,
             detail=detail or None,
             output=output,
@@ -398,7 +399,11 @@ class StepRecord:
             writes=[write.to_written() for write in writes],
             reads=list(self.reads | self.expression_reads),
             latency_ms=times and times.duration_ms,
-            result_artifacts=[*(".".join(path[1:]) for path in artifacts), *files],
+            result_artifacts=[
+                *_written_artifacts(writes),
+                *(self._written_files() if ending == "done" else ()),
+            ],
+            **members,
         )
         return draft_of(
             payload,
@@ -407,6 +412,18 @@ class StepRecord:
             speaker=self.speaker,
             caused_by=self.intent,
             metrics=times and times._asdict(),
+        )
+
+    def _call_members(self) -> CallMembers:
+        """Return the members of the closing event of a step that started."""
+        return CallMembers(
+            action_id=self.action_id,
+            kind=self.kind,
+            input_excerpt=excerpt(orjson.dumps(self.input)),
+            attempts=self.attempts,
+            capability=self.called_id or None,
+            fallback=self._fallback_use(),
+            tool=self.tool,
         )
 
     def _written_files(self) -> list[WrittenFile]:
@@ -432,6 +449,16 @@ class StepRecord:
         failed = [each for each in self.attempts if each.binding_id == first]
         reason = (failed[-1].message or "") if failed else ""
         self.run.engine.fallbacks.append(Fallback(self.path, last.binding_id, first, reason))
+
+
+def _written_artifacts(writes: Sequence[Write]) -> list[str]:
+    """Return the paths below `working.artifacts` that these writes set."""
+    targets = (write.target for write in writes)
+    return [
+        ".".join(target.path[1:])
+        for target in targets
+        if target.text.startswith("working.artifacts.")
+    ]
 
 
 def _first_present(usage: Any, names: tuple[str, ...]) -> int:

@@ -16,9 +16,9 @@ from cogcli.agent.models import port
 from cogcli.agent.models.port import ModelError, ModelReply, ModelRequest, TokenUsage
 from cogcli.declarations.events import row_of
 from cogcli.run.engine.context import Engine
+from cogcli.run.engine.effects import Effects, Spawn
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import Limit, RootRun, execute
-from cogcli.run.engine.tasks import Effects, Spawn
 
 QUESTION = ModelRequest(
     ({"role": "user", "content": "what now?"},),

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from fakes.runs import SOON
 
-from cogcli.run.engine.tasks import (
+from cogcli.run.engine.effects import (
     AwaitWake,
     Cancel,
     Cancelled,
     Effects,
-    Loop,
     Next,
     Sleep,
     Spawn,
@@ -21,6 +20,7 @@ from cogcli.run.engine.tasks import (
     WorkerCall,
     WorkerSlot,
 )
+from cogcli.run.engine.tasks import Loop
 
 
 def late() -> Exception:

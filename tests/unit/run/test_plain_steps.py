@@ -25,9 +25,9 @@ from cogcli.episode.store import Store
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import LimitsPolicy, Requester, RunPolicy
+from cogcli.run.engine.effects import CallSpeed
 from cogcli.run.engine.ports import CallPolicy
 from cogcli.run.engine.run import execute
-from cogcli.run.engine.tasks import CallSpeed
 from cogcli.state.execution import snapshot
 
 A = capability("c.a", "x y:integer note:string", "y out:object list:array")

@@ -6,7 +6,8 @@ import threading
 import time
 from typing import Any
 
-from cogcli.run.engine.tasks import Effects, Loop, Next, Posted, Spawn, Task, WorkerCall
+from cogcli.run.engine.effects import Effects, Next, Posted, Spawn, Task, WorkerCall
+from cogcli.run.engine.tasks import Loop
 
 
 def _wait_for_gate(gate: threading.Event) -> Effects:

@@ -21,15 +21,11 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 from cogcli.run.engine.context import Engine
-from cogcli.run.engine.graph import GraphDriver
-from cogcli.run.engine.plain_invocation import find_plain_call
-from cogcli.run.engine.run import SKILL, FinishedRun, RootRun, execute
-from cogcli.run.engine.tasks import (
+from cogcli.run.engine.effects import (
     AwaitedCall,
     Cancel,
     Cancelled,
     Effects,
-    Loop,
     Next,
     QuickCall,
     QuickCalls,
@@ -38,6 +34,10 @@ from cogcli.run.engine.tasks import (
     StartedCall,
     WorkerCall,
 )
+from cogcli.run.engine.graph import GraphDriver
+from cogcli.run.engine.plain_invocation import find_plain_call
+from cogcli.run.engine.run import SKILL, FinishedRun, RootRun, execute
+from cogcli.run.engine.tasks import Loop
 
 SLOW = 60.0
 

@@ -21,17 +21,17 @@ from cogcli.declarations.skill_spec import Skill
 from cogcli.episode.log_lines import LATEST
 from cogcli.run.engine import call, context, step_recorder, tasks
 from cogcli.run.engine import run as engine_run
-from cogcli.run.engine.run import execute
-from cogcli.run.engine.tasks import (
+from cogcli.run.engine.effects import (
     CallNeverAnswered,
     Effects,
-    Loop,
     Next,
     Sleep,
     Spawn,
     Task,
     WorkerCall,
 )
+from cogcli.run.engine.run import execute
+from cogcli.run.engine.tasks import Loop
 from cogcli.run.launch import build_engine
 from cogcli.run.log_index import LogIndex
 from cogcli.run.replay_adapters import ReplayDifference, ReplaySink

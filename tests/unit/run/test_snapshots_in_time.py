@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cogcli.run.engine.tasks import Effects, Loop, Next, Spawn, WorkerCall, WorkerSlot
+from cogcli.run.engine.effects import Effects, Next, Spawn, WorkerCall, WorkerSlot
+from cogcli.run.engine.tasks import Loop
 
 
 class Recorder:
