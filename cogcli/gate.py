@@ -277,7 +277,7 @@ class Gate:
     def _read_catalog(self) -> Catalog:
         registry = open_registry(self._settings)
         return reach_pack(
-            registry, self._options.pack, also=self._functions, others=self._options.with_packs
+            registry, self._options.pack, also=self._functions, added_packs=self._options.with_packs
         )
 
 

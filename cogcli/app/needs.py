@@ -252,7 +252,7 @@ def first_eligible_link(catalog: Catalog, id: str, options: SelectionOptions) ->
 
     Raise BindingResolutionError if no binding is selected."""
     chain = named_binding(catalog, id, options)
-    return next((link for link in chain.tried if link.eligible), chain.chain[0])
+    return next((link for link in chain.candidates if link.eligible), chain.chain[0])
 
 
 def needs_of_binding(

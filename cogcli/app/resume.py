@@ -539,7 +539,7 @@ def _describe_changed_choices(
         if bindings and bindings != _select_bindings(catalog, id, own):
             found.append(f"`{id}` through {', '.join(f'`{each}`' for each in bindings)}")
     lenient = (
-        Contradictions.recorded(start.contracts).lenient - Contradictions.of(catalog, ()).lenient
+        Contradictions.from_log(start.contracts).lenient - Contradictions.of(catalog, ()).lenient
     )
     return [*found, *(f"lenient contracts of `{spec}`" for spec in sorted(lenient))]
 

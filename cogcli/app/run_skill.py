@@ -43,11 +43,11 @@ def run_given(settings: Settings, given: RequestedRun, watch: Watch) -> RunResul
     try:
         catalog = registry.reach(request.skill_id, packs=request.pack_refs)
     except SkillNotFoundError as error:
-        from cogcli.specs.sample_inputs import sample_words
+        from cogcli.specs.sample_inputs import sample_arguments
 
         for meant in did_you_mean(request.skill_id, registry.ids("skill"), limit=1):
             skill = registry.reach(meant).skills.get(meant)
-            error.samples = sample_words(skill) if skill else {}
+            error.samples = sample_arguments(skill) if skill else {}
         raise
     if any("login" in service.settings for service in catalog.services.values()):
         from cogcli.app.login_needs import require_logins  # most services have no login

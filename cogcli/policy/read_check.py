@@ -117,7 +117,7 @@ def _parse_reply(reply: str, report: ProblemReport) -> Sequence[TemplateSlot]:
         text = str(fault).replace("`input`", "`inputs` or `outputs`")
         report.error("request.template", ("reply",), text)
         return ()
-    for found in placeholders(reply, frozenset(), named=True):
+    for found in placeholders(reply, frozenset(), known_only=True):
         if found.found.startswith("${") and found.found[2] != "{":
             continue
         message, hint = f"`{found.found}` is not filled in", f"write ${{{found.path}}}"

@@ -72,9 +72,9 @@ def prepare_given(catalog: Catalog, given: RequestedRun, environ: Mapping[str, s
     except CogcliError as error:
         if error.code.startswith("input.") and FAILURE_OF[error.code].cls is InputValidationError:
             error.next = error.next or (f"cogcli skills show {skill.id}",)
-        from cogcli.specs.sample_inputs import sample_words  # for inputs with problems alone
+        from cogcli.specs.sample_inputs import sample_arguments  # for inputs with problems alone
 
-        error.samples = sample_words(skill)
+        error.samples = sample_arguments(skill)
         raise
 
 

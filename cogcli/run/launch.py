@@ -384,7 +384,7 @@ def build_engine_over_log(
         effects=effects,
         result_sources=log.result_source_by_step if effects else None,
         policy=agent.policy if agent else rebuild_policy(catalog, started),
-        contradictions=Contradictions.recorded(start.contracts),
+        contradictions=Contradictions.from_log(start.contracts),
         **parts,
     )
     engine.timeout_seconds = log.timeout

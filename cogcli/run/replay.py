@@ -182,8 +182,8 @@ def reach_recorded(
     if start.agent:
         if pack.partition("@")[0] == BUILT_IN_PACK:
             raw = pinned().raw[f"pack:{pack.partition('#')[0]}"]
-            return reach_given_pack(registry, raw, also=also, others=others)
-        return reach_pack(registry, pack, also=also, others=others)
+            return reach_given_pack(registry, raw, also=also, added_packs=others)
+        return reach_pack(registry, pack, also=also, added_packs=others)
     return registry.reach(start.skill.id, also=also, packs=(pack, *others) if pack else ())
 
 

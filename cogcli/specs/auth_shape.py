@@ -62,16 +62,18 @@ def _check_entry(name: str, entry: Json, report: ProblemReport) -> None:
     _check_keys_of_form(name, forms[0], given, report)
 
 
-def _check_keys_of_form(name: str, form: str, given: Sequence[str], report: ProblemReport) -> None:
+def _check_keys_of_form(
+    name: str, form: str, present_keys: Sequence[str], report: ProblemReport
+) -> None:
     """Report the keys that a form of credentials lacks, and those that it does not use."""
     path = ("auth", name)
-    needed = _FORMS[form]
-    for key in needed:
-        if key not in given:
+    required_keys = _FORMS[form]
+    for key in required_keys:
+        if key not in present_keys:
             message = f"`auth.{name}` has `{form}` without `{key}`"
             report.error("service.auth", path, message, hint=f"add {key}", key=True)
-    for key in given:
-        if key not in (*needed, *_OPTIONS[form]):
+    for key in present_keys:
+        if key not in (*required_keys, *_OPTIONS[form]):
             message = f"`auth.{name}.{key}` has no meaning beside `{form}`"
             report.error("service.auth", (*path, key), message, hint="remove it", key=True)
 

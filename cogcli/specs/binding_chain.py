@@ -101,7 +101,7 @@ class Selection(NamedTuple):
     chain: tuple[ChainLink, ...]
 
     @property
-    def tried(self) -> tuple[ChainLink, ...]:
+    def candidates(self) -> tuple[ChainLink, ...]:
         """The bindings of the chain that may be tried. The first eligible one is called first."""
         return self.chain[:1] if self.selection_source in BY_NAME else self.chain
 

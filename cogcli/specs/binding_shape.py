@@ -90,7 +90,7 @@ def _check_header(name: str, header: str, grammar: Grammar | None, report: Probl
 
 
 def _check_page(raw: Json, grammar: Grammar | None, report: ProblemReport) -> None:
-    """Report keys of `page` that contradict each other or the rest of the binding."""
+    """Report keys of `page` that contradict each other or other keys of the binding."""
     page = object_at(raw, "page")
     if not page:
         return
@@ -105,16 +105,16 @@ def _check_page(raw: Json, grammar: Grammar | None, report: ProblemReport) -> No
         report.error("binding.page", ("page",), f"`page`: {message}", hint=hint, key=True)
 
 
-def _find_fault_of_keys(given: set[str]) -> tuple[str, str] | None:
+def _find_fault_of_keys(present_keys: set[str]) -> tuple[str, str] | None:
     """Return why these keys of `page` contradict each other, with a hint. Return None if they do not."""
-    ways = [key for key in ("link", "cursor", "by") if key in given]
+    ways = [key for key in ("link", "cursor", "by") if key in present_keys]
     if len(ways) != 1:
         found = " and ".join(ways) or "no way to the next page"
         return found, "write one of link, cursor and by"
     way = ways[0]
-    if way != "link" and "send" not in given:
+    if way != "link" and "send" not in present_keys:
         return f"`{way}` without `send`", "name the key of the request that takes it"
-    unused = sorted(given & _UNUSED_IN_PAGES[way])
+    unused = sorted(present_keys & _UNUSED_IN_PAGES[way])
     if unused:
         return f"`{unused[0]}` has no meaning beside `{way}`", "remove it"
     return None
@@ -167,7 +167,7 @@ def _check_template(text: str, path: KeyPath, report: ProblemReport) -> None:
         return
     if any(slot.is_whole_value for slot in slots):
         return
-    found = find_plausible(_OWN_FORM.sub("", text), _HEADS, named=True)
+    found = find_plausible(_OWN_FORM.sub("", text), _HEADS, known_only=True)
     if found:
         meant = re.sub(r"^inputs\.", "input.", found.path)
         right = f"${{{meant}}}" if found.fills else meant

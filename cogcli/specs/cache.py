@@ -77,9 +77,9 @@ class CompiledCache:
             return None
         return _decode(row[0]) if row else None
 
-    def keep(self, kind: str, digest: str, compiled: CompiledFile) -> None:
+    def keep(self, kind: str, digest: str, file: CompiledFile) -> None:
         """Add a compiled file. It is written by the next `flush`."""
-        value = orjson.dumps([*compiled])
+        value = orjson.dumps([*file])
         self._kept[self._key(kind, digest)] = _checksum(value) + value
 
     def flush(self) -> None:
@@ -169,10 +169,10 @@ def _checksum(value: bytes) -> bytes:
     return blake2b(value, digest_size=_SUM).digest()
 
 
-def _decode(stored: object) -> CompiledFile | None:
-    if not isinstance(stored, bytes) or _checksum(stored[_SUM:]) != stored[:_SUM]:
+def _decode(row_value: object) -> CompiledFile | None:
+    if not isinstance(row_value, bytes) or _checksum(row_value[_SUM:]) != row_value[:_SUM]:
         return None
-    raw, warnings = orjson.loads(stored[_SUM:])
+    raw, warnings = orjson.loads(row_value[_SUM:])
     return CompiledFile(raw, warnings)
 
 

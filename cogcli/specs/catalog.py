@@ -33,9 +33,9 @@ class Defaults(NamedTuple):
     files: dict[str, str] = NOTHING
 
 
-def names_of(named: str | list[str]) -> tuple[str, ...]:
+def binding_ids_of(entry: str | list[str]) -> tuple[str, ...]:
     """Return the binding ids in an entry of `defaults`, which is one id or a list."""
-    return (named,) if isinstance(named, str) else tuple(named)
+    return (entry,) if isinstance(entry, str) else tuple(entry)
 
 
 class Shadow(NamedTuple):

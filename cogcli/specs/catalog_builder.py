@@ -19,7 +19,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
-from cogcli.specs.catalog import Catalog, Defaults, Shadow, names_of
+from cogcli.specs.catalog import Catalog, Defaults, Shadow, binding_ids_of
 from cogcli.specs.extends import check_chain, fold_chain, follow_bases
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.host_overrides import HostFiles
@@ -75,7 +75,7 @@ class CatalogBuilder:
         known: Callable[[str], list[str]] | None,
         bound: Callable[[str], str | None] | None,
     ) -> Catalog:
-        """Return a catalog of all specs added so far."""
+        """Return a catalog of all specs that were added."""
         host = self._host.build()
         choices = {
             f"{rule}:{id}": digest_of(choice)
@@ -176,15 +176,15 @@ class CatalogBuilder:
         self.specs.raw[f"pack:{id}"], self.specs.packs[id] = raw, pack
         self.specs.pins[f"pack:{id}"] = pack.hash
 
-    def _select_packs(self, id: str, wanted: str) -> list[LayoutFile]:
+    def _select_packs(self, id: str, wanted_hash: str) -> list[LayoutFile]:
         """Return the files of a pack. If some of them are in `named` or have the wanted hash, return only those."""
         found = self._find("pack", id)
         if named := [place for place in found if place.path in self._named]:
             return named
-        if not wanted or len(found) == 1:
+        if not wanted_hash or len(found) == 1:
             return found
         return [
-            place for place in found if digest_of(self._reader.load(place).raw) == wanted
+            place for place in found if digest_of(self._reader.load(place).raw) == wanted_hash
         ] or found
 
     def add_service(self, id: str) -> Service | None:
@@ -201,10 +201,10 @@ class CatalogBuilder:
             if service.variables:
                 service = with_variables(service, self._environ)
             self.specs.services[id] = service
-            self._pin_declared(self.specs.services[id], layer.bound)
+            self._pin_document_or_lock(self.specs.services[id], layer.bound)
         return self.specs.services[id]
 
-    def _pin_declared(self, service: Service, bound: str) -> None:
+    def _pin_document_or_lock(self, service: Service, bound: str) -> None:
         """Pin the document or lock that determines the requests and tools of a service.
 
         A missing lock is pinned too. The service checks report an unreadable document and a damaged lock.
@@ -273,10 +273,10 @@ class CatalogBuilder:
             place for name in names for layout in self._layouts for place in layout.bindings(name)
         )
 
-    def add_bindings(self, found: Iterable[LayoutFile]) -> None:
+    def add_bindings(self, files: Iterable[LayoutFile]) -> None:
         """Add the bindings in these files. Each id has one effective file."""
         groups: dict[str, list[SpecFile]] = {}
-        for loaded in map(self._reader.load, found):
+        for loaded in map(self._reader.load, files):
             groups.setdefault(loaded.id, []).append(loaded)
         for id, group in groups.items():
             self._add_binding(id, group)
@@ -310,7 +310,7 @@ class CatalogBuilder:
                 self.specs.pins[key] = loaded.digest
                 for name, named in (loaded.raw["defaults"] or {}).items():
                     capability = self.canonical(name)
-                    self.specs.defaults.bindings[capability] = names_of(named)
+                    self.specs.defaults.bindings[capability] = binding_ids_of(named)
                     self.specs.defaults.files[capability] = loaded.file
 
     def entries(self) -> list[str]:
@@ -331,10 +331,10 @@ class CatalogBuilder:
     def _find(self, kind: str, id: str) -> list[LayoutFile]:
         """Return all files of an id, in layer order."""
         found = [place for layout in self._layouts for place in layout.find(kind, id)]
-        found += filter(None, (self._find_given(place, kind, id) for place in self._given))
+        found += filter(None, (self._locate_in_file(place, kind, id) for place in self._given))
         return [place for place in found if not place.entry or id in self._reader.entries(place)]
 
-    def _find_given(self, place: LayoutFile, kind: str, id: str) -> LayoutFile | None:
+    def _locate_in_file(self, place: LayoutFile, kind: str, id: str) -> LayoutFile | None:
         """Return the location of an id in a file outside all layers, or None if the file cannot contain it."""
         if place.kind == kind and self._reader.load(place).id == id:
             return place
@@ -343,14 +343,14 @@ class CatalogBuilder:
         return None
 
     def _find_effective_file(
-        self, kind: str, id: str, found: Sequence[LayoutFile]
+        self, kind: str, id: str, locations: Sequence[LayoutFile]
     ) -> SpecFile | None:
         """Return the effective file for an id, or None. Record shadows, duplicates and problems."""
-        if not found:
+        if not locations:
             return None
-        last = found[-1].layer
-        winners = [place for place in found if place.layer == last]
-        for place in found[: len(found) - len(winners)]:
+        last = locations[-1].layer
+        winners = [place for place in locations if place.layer == last]
+        for place in locations[: len(locations) - len(winners)]:
             self._shadows.append(
                 Shadow(kind, id, place.layer.name, self._reader.display_path(place.path))
             )
@@ -376,9 +376,9 @@ class CatalogBuilder:
             report.error("id.duplicate", ("id",), f"this id is also in {others}", hint=hint)
             self.problems += report.problems
 
-    def _report(self, loaded: SpecFile, subject: str) -> ProblemReport:
-        places = self._reader.places.of(loaded.file)
-        return ProblemReport(loaded.file, places, subject=subject)
+    def _report(self, spec_file: SpecFile, subject: str) -> ProblemReport:
+        places = self._reader.places.of(spec_file.file)
+        return ProblemReport(spec_file.file, places, subject=subject)
 
     def _load_capability_file(self, id: str) -> SpecFile | None:
         """Return the effective file for a capability id, or None. Record the files that it replaces."""

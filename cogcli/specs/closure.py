@@ -65,12 +65,12 @@ def reach_capabilities(catalog: Catalog, names: Iterable[str]) -> dict[str, None
     return reached
 
 
-def _build_closure(catalog: Catalog, skills: Collection[str], called: Iterable[str]) -> Catalog:
-    reached = reach_capabilities(catalog, called)
+def _build_closure(catalog: Catalog, skills: Collection[str], targets: Iterable[str]) -> Catalog:
+    reached = reach_capabilities(catalog, targets)
     bindings_of = {id: ids for id in reached if (ids := catalog.bindings_of.get(id))}
     bindings = {id: catalog.bindings[id] for ids in bindings_of.values() for id in ids}
     services = {binding.service for binding in bindings.values()}
-    named: dict[str, Collection[str]] = {
+    ids_by_kind: dict[str, Collection[str]] = {
         "skill": skills,
         "capability": reached,
         "service": services,
@@ -83,7 +83,7 @@ def _build_closure(catalog: Catalog, skills: Collection[str], called: Iterable[s
         bindings_of=bindings_of,
         services=select_specs(catalog.services, services),
         packs={},
-        broken={key: file for key, file in broken if _is_relevant(key, file, named)},
+        broken={key: file for key, file in broken if _is_relevant(key, file, ids_by_kind)},
         partial=True,
         only=None,
     )
@@ -94,7 +94,7 @@ def select_specs(specs: dict[str, S], ids: Iterable[str]) -> dict[str, S]:
     return {id: specs[id] for id in ids if id in specs}
 
 
-def _is_relevant(key: str, file: str, named: dict[str, Collection[str]]) -> bool:
+def _is_relevant(key: str, file: str, ids_by_kind: dict[str, Collection[str]]) -> bool:
     """Return whether a file with errors affects a run of these specs.
 
     A binding is relevant if it is in the folder of one of the capabilities. Every file that chooses among bindings is
@@ -102,5 +102,5 @@ def _is_relevant(key: str, file: str, named: dict[str, Collection[str]]) -> bool
     """
     kind, _, id = key.partition(":")
     if kind == "binding":
-        return any(f"/{capability}/" in f"/{file}" for capability in named["capability"])
-    return id in named[kind] if kind in named else kind not in _OF_SPECS
+        return any(f"/{capability}/" in f"/{file}" for capability in ids_by_kind["capability"])
+    return id in ids_by_kind[kind] if kind in ids_by_kind else kind not in _OF_SPECS

@@ -38,7 +38,7 @@ def check_headers(raw: Json, report: ProblemReport) -> None:
             check_placeholders(value, report.inner(header, *path))
             written_out = header_holds_credential(name, value)
         else:
-            written_out = holds_credential(value, named=names_secret(name))
+            written_out = holds_credential(value, has_secret_key=names_secret(name))
         if written_out:
             hint = (
                 _BY_AUTH_REF

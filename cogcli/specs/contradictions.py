@@ -49,7 +49,7 @@ class Contradictions(NamedTuple):
         return cls(frozenset(by_file.values()), tuple(found))
 
     @classmethod
-    def recorded(cls, contracts: RecordedContracts | None) -> Contradictions:
+    def from_log(cls, contracts: RecordedContracts | None) -> Contradictions:
         """Return the contradictions that the first event of a run records."""
         if contracts is None:
             return NO_CONTRADICTIONS

@@ -73,15 +73,17 @@ def _holds_token(text: str) -> bool:
 
 
 def find_written_out(
-    value: object, literal: IsLiteral, path: KeyPath = (), *, named: bool = False
+    value: object, literal: IsLiteral, path: KeyPath = (), *, has_secret_key: bool = False
 ) -> Iterator[KeyPath]:
-    """Yield the paths of the credentials in a value. `named` is whether the value itself is under a secret's key."""
-    if named and is_written_out(value, literal):
+    """Yield the paths of the credentials in a value. `has_secret_key` is whether the value's own
+    key names a secret.
+    """
+    if has_secret_key and is_written_out(value, literal):
         yield path
     for key, item in members_of(value):
         test = _TESTS_OF_KEYS.get(key, literal)
-        secret = named or (isinstance(key, str) and names_secret(key))
-        yield from find_written_out(item, test, (*path, key), named=secret)
+        secret = has_secret_key or (isinstance(key, str) and names_secret(key))
+        yield from find_written_out(item, test, (*path, key), has_secret_key=secret)
 
 
 def _is_any_text(text: str) -> bool:
@@ -124,7 +126,7 @@ def _is_value_of_flag(text: str, flag: str) -> bool:
 
 
 def text_holds_credential(text: str) -> bool:
-    """Return whether a string looks like a credential, whatever its key is.
+    """Return whether a text looks like a credential, independent of its key.
 
     It may be a scheme with a value, an address with a password, `--api-key=x`, or `X-Api-Key: x`.
     """
@@ -132,16 +134,20 @@ def text_holds_credential(text: str) -> bool:
     return bool(words) or any(True for _ in find_in_arguments([text, *text.split()]))
 
 
-def holds_credential(value: object, *, named: bool) -> bool:
+def holds_credential(value: object, *, has_secret_key: bool) -> bool:
     """Return whether a list or object, where a string is expected, holds a credential.
 
-    `named` is whether its key names a secret.
+    `has_secret_key` is whether its key names a secret.
     """
-    if any(True for _ in find_written_out(value, has_no_placeholder, named=named)):
+    if any(
+        True for _ in find_written_out(value, has_no_placeholder, has_secret_key=has_secret_key)
+    ):
         return True
     if isinstance(value, str):
         return has_no_placeholder(value) and bool(re.search(_SCHEME_WITHIN, value))
-    return any(holds_credential(item, named=named) for _, item in members_of(value))
+    return any(
+        holds_credential(item, has_secret_key=has_secret_key) for _, item in members_of(value)
+    )
 
 
 def address_holds_credential(url: str) -> bool:
@@ -176,7 +182,9 @@ def find_in_fields(fields: Json, path: KeyPath) -> Iterator[KeyPath]:
         secret = names_secret(name)
         for key in _OF_A_FIELD:
             value = value_at(field, key)
-            yield from find_written_out(value, _is_any_text, (*path, name, key), named=secret)
+            yield from find_written_out(
+                value, _is_any_text, (*path, name, key), has_secret_key=secret
+            )
 
 
 _VALUES_OF_A_STEP: Final = (

@@ -28,7 +28,7 @@ _TRUST: Final = "trust the project: cogcli config trust"
 _UNTRUSTED: Final = "project not trusted"
 
 
-def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
+def minimum_conformance(capability: Capability | None, options: SelectionOptions) -> str:
     """Return the minimum conformance of a binding.
 
     The run's option decides, otherwise the capability, otherwise it is experimental.
@@ -110,7 +110,7 @@ def _protocol_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def _conformance_reasons(call: _Call) -> Iterator[Reason]:
-    found, needed = call.binding.conformance, conformance_needed(call.capability, call.options)
+    found, needed = call.binding.conformance, minimum_conformance(call.capability, call.options)
     if CONFORMANCE_RANKS[found] < CONFORMANCE_RANKS[needed]:
         text = f"conformance {found}, {needed} is required"
         yield Reason("binding.ineligible", text, short=f"conformance {needed}")
@@ -258,16 +258,16 @@ def _explain_distrust(binding: Binding, service: Service) -> str:
     return own or f"the layer of service `{service.id}` is not trusted"
 
 
-def _function_reasons(call: _Call, why: str) -> Iterator[Reason]:
+def _function_reasons(call: _Call, distrust: str) -> Iterator[Reason]:
     """Yield the reason why an untrusted project may not call a shipped function."""
     module, operation = call.service.module or "", call.binding.operation
     function = f"{module}:{operation}"
     if not is_shipped(module) or function in OPEN_FUNCTIONS:
         return
     if function != FETCH_PAGE:
-        yield _untrusted_reason(f"{why}, so it does not call `{operation}` of `{module}`")
+        yield _untrusted_reason(f"{distrust}, so it does not call `{operation}` of `{module}`")
     elif not call.options.allow_hosts:
-        yield _host_reason(f"{why}, so `{operation}` reaches no page", ANY)
+        yield _host_reason(f"{distrust}, so `{operation}` reaches no page", ANY)
 
 
 def _is_shipped_call(binding: Binding, service: Service) -> bool:

@@ -77,32 +77,34 @@ def fold_chain(files: Sequence[SpecFile]) -> Json:
     return raw
 
 
-def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], list[str]]) -> None:
+def check_chain(
+    chain: ExtendsChain, report: ProblemReport, list_ids: Callable[[], list[str]]
+) -> None:
     """Report the problems of a chain in its first file."""
-    own, *bases = chain.files
+    capability, *bases = chain.files
     if chain.fault:
         code, reason = chain.fault
         base = (chain.files[-1].raw or {})["extends"]
         base_text = f"extends `{base}` by way of `{bases[-1].id}`" if bases else f"extends `{base}`"
-        hint = suggestion(base, known()) if code == "extends.unknown" else ""
+        hint = suggestion(base, list_ids()) if code == "extends.unknown" else ""
         report.error(code, ("extends",), f"{base_text}: {reason}", hint=hint)
     elif bases:
         for path, reason in find_weakened_keys(
-            Capability.of(own.raw or {}), Capability.of(fold_chain(bases))
+            Capability.of(capability.raw or {}), Capability.of(fold_chain(bases))
         ):
             report.error("extends.weakens", path, f"weaker than its base: {reason}", key=True)
 
 
-def fold_base(own: Json, base: Json) -> Json:
+def fold_base(capability: Json, base: Json) -> Json:
     """Return a capability's checked mapping, merged with the mapping of its base."""
-    result = dict(own)
+    result = dict(capability)
     for key in ("requires", "probe"):
-        if own.get(key) is None and base.get(key) is not None:
+        if capability.get(key) is None and base.get(key) is not None:
             result[key] = base[key]
     for key in _BY_KEY:
         if base.get(key) is not None:
-            result[key] = {**base[key], **(own.get(key) or {})}
-    produces = {**_collect_hints(base), **_collect_hints(own)}
+            result[key] = {**base[key], **(capability.get(key) or {})}
+    produces = {**_collect_hints(base), **_collect_hints(capability)}
     if produces:
         result["cognitive_hints"] = {**result["cognitive_hints"], "produces": produces}
     return result
@@ -112,16 +114,20 @@ def _collect_hints(raw: Json) -> Json:
     return object_at(raw, "cognitive_hints", "produces")
 
 
-def find_weakened_keys(own: Capability, base: Capability) -> list[tuple[tuple[str, ...], str]]:
+def find_weakened_keys(
+    capability: Capability, base: Capability
+) -> list[tuple[tuple[str, ...], str]]:
     """Return the keys whose value is less strict than the base's, as (path of the key, message)."""
     found: list[tuple[tuple[str, ...], str]] = []
     for side in ("inputs", "outputs"):
-        changes = _find_weakened_fields(side, getattr(own, side), getattr(base, side))
+        changes = _find_weakened_fields(side, getattr(capability, side), getattr(base, side))
         found += [((side, name), reason) for name, reason in changes]
-    if own.safety is not None:
-        before = base.safety or Safety()
-        merged = Safety.of({**before.json, **own.safety.json})
-        found += [(("safety", key), reason) for key, reason in find_weakened_safety(merged, before)]
+    if capability.safety is not None:
+        base_safety = base.safety or Safety()
+        merged = Safety.of({**base_safety.json, **capability.safety.json})
+        found += [
+            (("safety", key), reason) for key, reason in find_weakened_safety(merged, base_safety)
+        ]
     return found
 
 

@@ -36,7 +36,7 @@ _JSON_TYPES: Final = {"file": "string"}
 """The types of JSON for those of fields that JSON has not: a file is named by its path."""
 
 
-def _build_field_schema(field: FieldSpec, place: str, shared: Json) -> Json:
+def _build_field_schema(field: FieldSpec, place: str, tool_schema: Json) -> Json:
     schema: Json = {} if field.type == "any" else {"type": _JSON_TYPES.get(field.type, field.type)}
     if field.description:
         schema["description"] = field.description
@@ -45,9 +45,9 @@ def _build_field_schema(field: FieldSpec, place: str, shared: Json) -> Json:
     if field.enum is not None:
         schema["enum"] = field.enum
     if field.items is not None:
-        schema["items"] = _build_field_schema(field.items, f"{place}.items", shared)
+        schema["items"] = _build_field_schema(field.items, f"{place}.items", tool_schema)
     if isinstance(field.schema, dict) and not _uses_anchors(field.schema):
-        schema["allOf"] = [_relocate(field.schema, place, shared)]
+        schema["allOf"] = [_relocate(field.schema, place, tool_schema)]
     return schema
 
 
@@ -57,21 +57,24 @@ def _uses_anchors(schema: object) -> bool:
     return any(_uses_anchors(part) for _, part in members_of(schema))
 
 
-def _relocate(schema: Json, place: str, shared: Json) -> Json:
+def _relocate(schema: Json, place: str, tool_schema: Json) -> Json:
     """Return a field's schema as a part of the tool's schema.
 
     Its definitions move to the tool's `$defs`, prefixed with the field's name. If the schema refers to itself, all of
     it moves there.
     """
     definitions = object_at(schema, "$defs")
-    moved = _MovedReferences(place, definitions)
-    whole = {key: part for key, part in schema.items() if key != "$schema"}
-    own: Json = rewrite({key: part for key, part in whole.items() if key != "$defs"}, moved.rename)
-    for name, key in moved.names.items():
-        shared[key] = rewrite(definitions[name], moved.rename)
-    if not moved.to_itself:
-        return own
-    shared[place] = rewrite(whole, moved.rename)
+    references = _MovedReferences(place, definitions)
+    schema_without_draft = {key: part for key, part in schema.items() if key != "$schema"}
+    relocated: Json = rewrite(
+        {key: part for key, part in schema_without_draft.items() if key != "$defs"},
+        references.rename,
+    )
+    for name, key in references.names.items():
+        tool_schema[key] = rewrite(definitions[name], references.rename)
+    if not references.to_itself:
+        return relocated
+    tool_schema[place] = rewrite(schema_without_draft, references.rename)
     return {"$ref": f"#/$defs/{_escape(place)}"}
 
 

@@ -26,14 +26,13 @@ def check_fields(fields: Json, side: str, report: ProblemReport) -> None:
                 _refuse_files(field, inner)
 
 
-def _check_field(field: Json, name: str, whole: ProblemReport, report: ProblemReport) -> None:
-    """Report the faults of a field in `report`, and the faults of its elements in `whole`, the
-    report of the spec."""
+def _check_field(field: Json, name: str, spec_report: ProblemReport, report: ProblemReport) -> None:
+    """Report the faults of a field in `report`, and the faults of its elements in `spec_report`."""
     type = value_at(field, "type")
     if type not in TYPES:
         return
-    before = len(report.problems)
-    _check_items(field, name, whole, report)
+    problem_count = len(report.problems)
+    _check_items(field, name, spec_report, report)
     for index, value in enumerate(list_at(field, "enum")):
         if not has_type(value, type):
             message = f"enum value is {preview(value)}, expected {type}"
@@ -42,7 +41,7 @@ def _check_field(field: Json, name: str, whole: ProblemReport, report: ProblemRe
     if schema is not None:
         _check_schema(schema, report)
     has_default = value_at(field, "default") is not None
-    if has_default and len(report.problems) == before and _is_well_formed(field):
+    if has_default and len(report.problems) == problem_count and _is_well_formed(field):
         _check_default(FieldSpec.of(field), report)
 
 
@@ -83,7 +82,7 @@ def _check_file_default(default: object, report: ProblemReport) -> None:
         report.error("field.default", ("default",), message)
 
 
-def _check_items(field: Json, name: str, whole: ProblemReport, report: ProblemReport) -> None:
+def _check_items(field: Json, name: str, spec_report: ProblemReport, report: ProblemReport) -> None:
     items = value_at(field, "items")
     if items is None:
         return
@@ -96,8 +95,8 @@ def _check_items(field: Json, name: str, whole: ProblemReport, report: ProblemRe
         if items.get(key) is not None:
             message = f"`{key}` has no meaning for an element"
             report.error("field.items", ("items", key), message, hint="remove it", key=True)
-    inner = report.part(f"{whole.subject}: `{name}.items`", "items")
-    _check_field(items, f"{name}.items", whole, inner)
+    inner = report.part(f"{spec_report.subject}: `{name}.items`", "items")
+    _check_field(items, f"{name}.items", spec_report, inner)
 
 
 def _check_schema(schema: object, report: ProblemReport) -> None:

@@ -61,9 +61,9 @@ def find_plain_types(fields: Fields) -> dict[str, type] | None:
 
 
 def are_plain(values: Json, types: Mapping[str, type] | None) -> bool:
-    """Return whether `fit_values` returns these values unchanged, as it does for most calls. If not, it has to decide.
+    """Return whether `fit_values` would return these values unchanged, as for most calls.
 
-    `types` is the result of `find_plain_types`.
+    False means that `fit_values` must decide. `types` is the result of `find_plain_types`.
     """
     if types is None or [*values] != [*types]:
         return False
@@ -108,21 +108,21 @@ def _find_schema_violations(schema: object, value: object, place: str) -> Iterat
         yield Violation("schema", full, f"`{full}`: {message}")
 
 
-def has_type(value: Any, wanted: str) -> bool:
+def has_type(value: Any, declared_type: str) -> bool:
     """Return whether a JSON value has a declared type. A boolean is not a number, 3.0 is an integer, 1e300 is not."""
     exact = type(value)
-    if exact is int and wanted == "integer":
+    if exact is int and declared_type == "integer":
         return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
-    if wanted == "any" or exact is _EXACT_TYPES.get(wanted):
+    if declared_type == "any" or exact is _EXACT_TYPES.get(declared_type):
         return True
-    if wanted == "file":
+    if declared_type == "file":
         return read_pinned_file(value) is not None
     kind = kind_of(value)
-    if wanted == "integer":
+    if declared_type == "integer":
         return (
             kind == "number" and -MAX_INTEGER <= value <= MAX_INTEGER and float(value).is_integer()
         )
-    return kind == _KIND_OF_TYPE[wanted]
+    return kind == _KIND_OF_TYPE[declared_type]
 
 
 _EXACT_TYPES: Final = {"string": str, "boolean": bool, "array": list, "object": dict}

@@ -98,13 +98,17 @@ def _identify(problem: Problem) -> tuple[str, str]:
     return problem.code, problem.path
 
 
-def _is_harmless(problem: Problem, expected: set[tuple[str, str]], below: str) -> bool:
+def _is_harmless(
+    problem: Problem, expected_problems: set[tuple[str, str]], renamed_key: str
+) -> bool:
     """Return whether a problem may exist after a repair.
 
     It may if it was expected, is a warning, or is in the value of a renamed key.
     """
     return (
-        _identify(problem) in expected or problem.severity == "W" or _is_below(problem.path, below)
+        _identify(problem) in expected_problems
+        or problem.severity == "W"
+        or _is_below(problem.path, renamed_key)
     )
 
 
@@ -131,7 +135,7 @@ def respelling_of(text: str, problem: Problem) -> SpellingFix | None:
     found = _NAME.match(text, start)
     if found is None or not any(word in found[1] for word in _QUOTED.findall(problem.message)):
         return None
-    near = [each for each in meant if _is_near(found[1], each) and each != found[1]]
+    near = [each for each in meant if _are_similar(found[1], each) and each != found[1]]
     return SpellingFix(problem, found.start(1), found[1], near[0]) if len(near) == 1 else None
 
 
@@ -150,16 +154,18 @@ def respell(text: str, respellings: Iterable[SpellingFix]) -> str:
     return text
 
 
-def _is_near(word: str, meant: str) -> bool:
+def _are_similar(word: str, other: str) -> bool:
     return (
-        SequenceMatcher(None, word.removeprefix(NESTED), meant.removeprefix(NESTED)).ratio()
+        SequenceMatcher(None, word.removeprefix(NESTED), other.removeprefix(NESTED)).ratio()
         >= _NEAR
     )
 
 
-def _is_below(pointer: str, below: str) -> bool:
-    """Return whether a problem is in the value of a key that was renamed to `below`, which no check had read before."""
-    return bool(below) and f"{pointer}/".startswith(f"{below}/")
+def _is_below(pointer: str, renamed_key: str) -> bool:
+    """Return whether a problem is in the value of a key that was renamed. No check had read that
+    value before.
+    """
+    return bool(renamed_key) and f"{pointer}/".startswith(f"{renamed_key}/")
 
 
 def _parse_and_check(
@@ -173,13 +179,13 @@ def _parse_and_check(
 
 
 def _apply_only_repair(
-    text: str, parsed: tuple[Any, YamlPositions], problem: Problem, shape: Shape
+    text: str, value_and_places: tuple[Any, YamlPositions], problem: Problem, shape: Shape
 ) -> tuple[str, str] | None:
     """Return the text with the only repair of a problem, and the pointer of a renamed key.
 
     Return None if the problem does not have exactly one repair.
     """
-    value, places = parsed
+    value, places = value_and_places
     path = _parse_pointer(value, problem.path)
     if not path or any(names_secret(str(part)) for part in path):
         return None
@@ -268,10 +274,10 @@ def _find_type_repairs(spot: _FaultPlace) -> Iterator[_Repair]:
             yield _Repair(value=[text])
 
 
-def _find_only_near_word(word: str, known: list[str]) -> str:
+def _find_only_near_word(word: str, known_words: list[str]) -> str:
     """Return the known word that is similar to this word, if it is the only one, otherwise an empty string."""
-    near = did_you_mean(word, known)
-    return near[0] if len(near) == 1 and _is_near(word, near[0]) else ""
+    near = did_you_mean(word, known_words)
+    return near[0] if len(near) == 1 and _are_similar(word, near[0]) else ""
 
 
 FIXES: Final[dict[str, Callable[[_FaultPlace], Iterator[_Repair]]]] = {

@@ -46,7 +46,7 @@ class HostLayout(Layout):
         if kind != "service":
             return super().find(kind, id)
         path = self._path(SERVICES_FILE)
-        if not is_plain_id(id) or not self.has(path):
+        if not is_plain_id(id) or not self.contains(path):
             return []
         return [LayoutFile("service", id, path, self.layer, NO_CHANNEL, entry=True)]
 

@@ -74,17 +74,17 @@ class HostFiles:
         self._files: list[str] = []
         self._services: set[str] = set()
 
-    def add(self, loaded: SpecFile) -> None:
+    def add(self, spec_file: SpecFile) -> None:
         """Add the choices in one of the three files."""
-        self._files.append(loaded.file)
-        raw = loaded.raw or {}
-        if loaded.found.kind == "services":
-            self._services.add(loaded.file)
-        elif loaded.found.kind == "active":
+        self._files.append(spec_file.file)
+        raw = spec_file.raw or {}
+        if spec_file.found.kind == "services":
+            self._services.add(spec_file.file)
+        elif spec_file.found.kind == "active":
             for key, binding in raw.items():
-                self._active[self._canonical(key)] = ActiveChoice(binding, loaded.file, key)
-        elif loaded.found.kind == "overrides" and raw:
-            self._add_overrides(loaded.file, raw)
+                self._active[self._canonical(key)] = ActiveChoice(binding, spec_file.file, key)
+        elif spec_file.found.kind == "overrides" and raw:
+            self._add_overrides(spec_file.file, raw)
 
     def _add_overrides(self, file: str, raw: Json) -> None:
         from cogcli.declarations.host_spec import OverridesFile  # most hosts have no such file
@@ -100,7 +100,7 @@ class HostFiles:
                     self._overrides[capability] = override
 
     def build(self) -> HostChoices:
-        """Return the choices in all files added so far."""
+        """Return the choices in all files that were added."""
         repeated, files = tuple(self._repeated), tuple(self._files)
         return HostChoices(
             self._active, self._overrides, repeated, files, frozenset(self._services)

@@ -18,7 +18,7 @@ from cogcli.declarations.host_spec import (
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, service_shape
-from cogcli.specs.shape import Data, MapOf, RecordShape, Shape, clean, is_ignored
+from cogcli.specs.shape import Data, MapOf, RecordShape, Shape, clean_value, is_ignored
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shape_of_spec import shape_of_hint, shape_of_spec
 from cogcli.specs.unchecked import objects_at, texts_at, value_at
@@ -66,7 +66,7 @@ def read_services(
         check_shape(shape, entry, report)
         if isinstance(entry, dict):
             check_service(entry, report, protocols)
-        services[id] = None if has_errors(report.problems) else clean(shape, entry)
+        services[id] = None if has_errors(report.problems) else clean_value(shape, entry)
         whole.problems += report.problems
     return CheckedFile({"services": services}, whole.problems)
 

@@ -48,15 +48,16 @@ _BINDINGS_OF: Final = "bindings_of"
 def schema_of(
     kind: str,
     protocols: Protocols,
-    words: Mapping[str, Mapping[str, object]] | None = None,
-    known: KnownIds | None = None,
+    keywords_by_key: Mapping[str, Mapping[str, object]] | None = None,
+    known_ids: KnownIds | None = None,
 ) -> Json:
-    """Return the JSON Schema of a kind of spec file. `validate` does the checks that need several files.
+    """Return the JSON Schema of a kind of spec file. `validate` does the checks that need several
+    files.
 
-    `words` has schema keywords that explain a key, by `CLASS.KEY`. With `known`, only the known ids are valid where an
-    id is expected.
+    `keywords_by_key` has schema keywords that explain a key, by `CLASS.KEY`. With `known_ids`, only
+    these ids are valid where an id is expected.
     """
-    made = _SchemaWriter(words or {}, known)
+    made = _SchemaWriter(keywords_by_key or {}, known_ids)
     schema = {
         "$schema": DIALECT,
         "title": f"cogcli {kind}",
@@ -70,11 +71,13 @@ def schema_of(
 class _SchemaWriter:
     """Builds the schema of one kind, and collects shared definitions."""
 
-    def __init__(self, words: Mapping[str, Mapping[str, object]], known: KnownIds | None) -> None:
+    def __init__(
+        self, keywords_by_key: Mapping[str, Mapping[str, object]], known_ids: KnownIds | None
+    ) -> None:
         self.defined: Json = {}
         self.has_fields = False
-        self._words = words
-        self._known = known
+        self._words = keywords_by_key
+        self._known = known_ids
 
     def schema(self, shape: Shape) -> Any:
         """Return the schema for a shape."""
@@ -175,11 +178,15 @@ def _allow_null(schema: Json) -> Json:
     return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
 
 
-def _enumerate_ids(known: Mapping[str, str]) -> Json:
+def _enumerate_ids(description_by_id: Mapping[str, str]) -> Json:
     """Return the schema of these ids, with descriptions for editors."""
-    if not known:
+    if not description_by_id:
         return {"type": "string"}
-    return {"type": "string", "enum": list(known), "enumDescriptions": list(known.values())}
+    return {
+        "type": "string",
+        "enum": list(description_by_id),
+        "enumDescriptions": list(description_by_id.values()),
+    }
 
 
 def _allow_list(one: Json) -> Json:

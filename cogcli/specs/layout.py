@@ -109,7 +109,7 @@ class Layout:
             LayoutFile(kind, id, f"{root}/{path}", self.layer, channel)
             for channel, path in self._list_places(kind, root, id)
         )
-        return [place for place in places if self.has(place.path)]
+        return [place for place in places if self.contains(place.path)]
 
     def _list_places(self, kind: str, root: str, id: str) -> Iterator[tuple[str, str]]:
         """Yield (channel, path) for each place below a kind's folder where the file for an id may be."""
@@ -124,7 +124,7 @@ class Layout:
             for channel in self._channels(root):
                 yield channel, f"{channel}/{name}"
 
-    def has(self, path: str) -> bool:
+    def contains(self, path: str) -> bool:
         """Return whether a path exists. In a confined layer it must also be inside the root."""
         if not os.path.lexists(path):
             return False
@@ -174,7 +174,9 @@ class Layout:
     def single_files(self) -> list[LayoutFile]:
         """Return the files named in `single` that exist."""
         paths = [(kind, self._path(name)) for name, kind in self.single.items()]
-        return [LayoutFile(kind, "", path, self.layer) for kind, path in paths if self.has(path)]
+        return [
+            LayoutFile(kind, "", path, self.layer) for kind, path in paths if self.contains(path)
+        ]
 
     def is_channel(self, name: str) -> bool:
         """Return whether a folder with this name may be a channel."""
@@ -240,7 +242,7 @@ class Layout:
         return None
 
     def _files(
-        self, folder: str, deeper: int, above: tuple[str, ...] = (), outer: tuple[Mark, ...] = ()
+        self, folder: str, deeper: int, parents: tuple[str, ...] = (), outer: tuple[Mark, ...] = ()
     ) -> Iterator[tuple[str, ...]]:
         """Yield the YAML files below a folder, each as a tuple of path segments.
 
@@ -251,10 +253,10 @@ class Layout:
             return
         for name in self._list(folder):
             if name.endswith(_ENDINGS):
-                yield (*above, name)
+                yield (*parents, name)
             elif deeper:
                 yield from self._files(
-                    f"{folder}/{name}", deeper - 1, (*above, name), (*outer, mark)
+                    f"{folder}/{name}", deeper - 1, (*parents, name), (*outer, mark)
                 )
 
     def _channels(self, folder: str) -> list[str]:
@@ -281,7 +283,9 @@ class Layout:
             path = f"{folder}/{name}"
             if bad_byte(name):
                 self._unreadable.append(path)
-            elif not (is_guarded and entry.is_symlink() and self._may_open(name)) or self.has(path):
+            elif not (is_guarded and entry.is_symlink() and self._may_open(name)) or self.contains(
+                path
+            ):
                 yield name
 
     def _may_open(self, name: str) -> bool:

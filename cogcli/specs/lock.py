@@ -117,10 +117,14 @@ def _find_damaged_entry(services: Json) -> Pointer | None:
 
 
 def _build_damage_fault(
-    identity: Identity, why: str, *, pointer: Pointer | None = None, place: tuple[int, int] = (0, 0)
+    identity: Identity,
+    damage: str,
+    *,
+    pointer: Pointer | None = None,
+    place: tuple[int, int] = (0, 0),
 ) -> DocumentFault:
     hint = "restore it; or remove it and accept again: cogcli services refresh ID --accept"
     fault = DocumentFault(
-        "wire.document", f"{NAME} is damaged: {why}", hint, pointer=pointer, place=place
+        "wire.document", f"{NAME} is damaged: {damage}", hint, pointer=pointer, place=place
     )
     return with_position(fault, identity.path)

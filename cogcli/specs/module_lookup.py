@@ -20,11 +20,11 @@ def module_file(module: str, root: str) -> str | None:
     """Return the source file of a module, or None. The module may be shipped, below a layer's root, or installed."""
     parts = module.split(".")
     if is_shipped(module):
-        return _find_below(PACKAGE, parts[1:])
-    if root and (file := _find_below(root, parts)):
+        return _find_module_file(PACKAGE, parts[1:])
+    if root and (file := _find_module_file(root, parts)):
         return file
     if len(parts) > 1:
-        found = (_find_below(folder, parts[1:]) for folder in _package_folders(parts[0]))
+        found = (_find_module_file(folder, parts[1:]) for folder in _package_folders(parts[0]))
         return next(filter(None, found), None)
     spec = _find_installed(module)
     return spec.origin if spec and spec.origin and spec.origin.endswith(".py") else None
@@ -45,7 +45,7 @@ def _find_installed(name: str) -> ModuleSpec | None:
         return None
 
 
-def _find_below(folder: str, parts: list[str]) -> str | None:
+def _find_module_file(folder: str, parts: list[str]) -> str | None:
     place = os.path.join(folder, *parts)
     return next(
         (p for p in (f"{place}.py", os.path.join(place, "__init__.py")) if os.path.isfile(p)), None

@@ -38,26 +38,26 @@ _OF_REPLY: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
 
 
 def reach_pack(
-    registry: Registry, ref: str, *, also: Iterable[str] = (), others: Iterable[str] = ()
+    registry: Registry, ref: str, *, also: Iterable[str] = (), added_packs: Iterable[str] = ()
 ) -> Catalog:
-    """Return the closure of a pack's agent and of its templates, which become skills of the catalog. `others` are
-    references of packs that only add to it.
+    """Return the closure of a pack's agent and of its templates, which become skills of the
+    catalog.
 
-    Capabilities in `also` are added if they exist. Raise UnusableEnvironment `pack.unknown`, or
-    ProblemsFound for a pack with errors.
+    `added_packs` are references of packs that add rules. Capabilities in `also` are added if they
+    exist. Raise UnusableEnvironment `pack.unknown`, or ProblemsFound for a pack with errors.
     """
-    whole, registry = registry, registry.for_run("pack", ref.partition("#")[0])
+    all_layers, registry = registry, registry.for_run("pack", ref.partition("#")[0])
     builder = registry.builder()
-    pack = _add_pack(builder, ref, whole)
-    for other in others:
-        _add_pack(builder, other, whole)
-    return _close(registry, builder, pack, also)
+    pack = _add_pack(builder, ref, all_layers)
+    for other in added_packs:
+        _add_pack(builder, other, all_layers)
+    return _close_pack(registry, builder, pack, also)
 
 
-def _add_pack(builder: CatalogBuilder, ref: str, whole: Registry) -> Pack:
+def _add_pack(builder: CatalogBuilder, ref: str, all_layers: Registry) -> Pack:
     id = ref.partition("#")[0]
     if not builder.exists("pack", id):
-        hint = suggestion(id, whole.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
+        hint = suggestion(id, all_layers.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
         raise UnusableEnvironment("pack.unknown", f"no pack `{id}`", hint=hint)
     pack = builder.add_pack(ref)
     if pack is None:
@@ -66,24 +66,26 @@ def _add_pack(builder: CatalogBuilder, ref: str, whole: Registry) -> Pack:
 
 
 def reach_given_pack(
-    registry: Registry, raw: Json, *, also: Iterable[str] = (), others: Iterable[str] = ()
+    registry: Registry, raw: Json, *, also: Iterable[str] = (), added_packs: Iterable[str] = ()
 ) -> Catalog:
     """Return the closure, as `reach_pack` does, for a pack without a file, from its checked mapping.
 
     Only trusted layers are used.
     """
-    whole, registry = registry, registry.trusted_layers()
+    all_layers, registry = registry, registry.trusted_layers()
     builder, pack = registry.builder(), Pack.of(raw)
     builder.give_pack(pack, raw)
-    for other in others:
-        _add_pack(builder, other, whole)
-    return _close(registry, builder, pack, also)
+    for other in added_packs:
+        _add_pack(builder, other, all_layers)
+    return _close_pack(registry, builder, pack, also)
 
 
-def _close(registry: Registry, builder: CatalogBuilder, pack: Pack, also: Iterable[str]) -> Catalog:
+def _close_pack(
+    registry: Registry, builder: CatalogBuilder, pack: Pack, also: Iterable[str]
+) -> Catalog:
     plans = [Skill.of(raw) for raw in skills_of_templates(pack)]
     capabilities = [*_permitted_capabilities(pack), *_called_capabilities(plans), *also]
-    catalog = registry.close(builder, _nested_skills(pack, plans), capabilities)
+    catalog = registry.build_closure(builder, _nested_skills(pack, plans), capabilities)
     return with_pack_skills(catalog, pack)
 
 

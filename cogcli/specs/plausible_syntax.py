@@ -92,29 +92,31 @@ def _patterns(loops: frozenset[str]) -> _Patterns:
 
 
 def placeholders(
-    text: str, loops: frozenset[str], *, named: bool = False
+    text: str, loops: frozenset[str], *, known_only: bool = False
 ) -> Iterator[ReferenceLookalike]:
-    """Yield the placeholders of rule 1. With `named`, only those with a path in a namespace or a loop name."""
+    """Yield the placeholders of rule 1. With `known_only`, only those with a path in a namespace or
+    a loop name.
+    """
     if not ("{" in text or "$" in text or "<%" in text):
         return
     patterns = _patterns(loops)
-    for found in patterns.anywhere.finditer(text):
-        path = next(filter(None, map(found.group, ("double", "dollar", "bare", "single", "tag"))))
-        if not named or path.partition(".")[0] in patterns.heads:
-            rest = found["rest2"] or found["rest1"] or found["rest3"] or ""
+    for match in patterns.anywhere.finditer(text):
+        path = next(filter(None, map(match.group, ("double", "dollar", "bare", "single", "tag"))))
+        if not known_only or path.partition(".")[0] in patterns.heads:
+            rest = match["rest2"] or match["rest1"] or match["rest3"] or ""
             yield ReferenceLookalike(
-                found.start(), found[0], path, fills=found["tag"] is None, rest=rest
+                match.start(), match[0], path, fills=match["tag"] is None, rest=rest
             )
 
 
 def find_plausible(
-    text: str, loops: frozenset[str], *, named: bool = False
+    text: str, loops: frozenset[str], *, known_only: bool = False
 ) -> ReferenceLookalike | None:
     """Return the first part of a string that looks like a reference, or None for plain text.
 
     `named` is as in `placeholders`.
     """
-    found = next(placeholders(text, loops, named=named), None)
+    found = next(placeholders(text, loops, known_only=known_only), None)
     if found or len(text) > _LONGEST:
         return found
     patterns, whole = _patterns(loops), text.strip()
@@ -180,20 +182,20 @@ def _join_dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
 
 
 def suggest_correct_form(
-    text: str, found: ReferenceLookalike, loops: frozenset[str], guess: Callable[[str], str]
+    text: str, lookalike: ReferenceLookalike, loops: frozenset[str], guess: Callable[[str], str]
 ) -> str:
     """Return the correct text to write instead. `guess` returns the reference for a path as it is written."""
-    if not found.fills or (found.found == text.strip() and not found.fallback):
-        return guess(found.path)
-    parts, end, first = [], 0, 0
+    if not lookalike.fills or (lookalike.found == text.strip() and not lookalike.fallback):
+        return guess(lookalike.path)
+    parts, end, before = [], 0, 0
     for each in placeholders(text, loops):
         parts.append(text[end : each.offset])
         if not end:
-            first = sum(map(len, parts))
+            before = sum(map(len, parts))
         parts.append(f"${{{guess(each.path)}{each.fallback}}}")
         end = each.offset + len(each.found)
     parts.append(text[end:])
-    return f"{{$text: {_quote_excerpt(''.join(parts), first)}}}"
+    return f"{{$text: {_quote_excerpt(''.join(parts), before)}}}"
 
 
 def _quote_excerpt(text: str, offset: int) -> str:

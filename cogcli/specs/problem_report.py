@@ -89,8 +89,10 @@ class ProblemReport:
         """Add a warning at `path`."""
         self.add(code, "W", path, message, **details)
 
-    def need(self, code: str, path: KeyPath, message: str, **details: Unpack[Details]) -> None:
-        """Add a warning that is an error for a run that needs the spec."""
+    def add_for_run(
+        self, code: str, path: KeyPath, message: str, **details: Unpack[Details]
+    ) -> None:
+        """Add a warning that is an error for a run of the spec."""
         self.add(code, "R", path, message, **details)
 
     def fault(

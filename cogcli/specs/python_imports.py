@@ -140,11 +140,13 @@ class _ImportWalk:
             names = [alias.name for alias in node.names]
             yield from self._find_name_faults(target, written, names)
 
-    def _find_module_faults(self, name: tuple[str, ...], written: str) -> Iterator[_ImportFault]:
+    def _find_module_faults(
+        self, name: tuple[str, ...], import_text: str
+    ) -> Iterator[_ImportFault]:
         """Yield the fault of a module that is not found. Follow a module below the root."""
         if not self._is_served(name[0]):
             if not self._is_known(name[0]):
-                yield self._explain_missing_package(name[0], written)
+                yield self._explain_missing_package(name[0], import_text)
             return
         count = self._follow(name)
         if count == len(name):
@@ -156,24 +158,28 @@ class _ImportWalk:
             looked_for = f"`{'.'.join(parent.name)}` is a module, no package"
         hint = suggestion(name[count], self._list_modules(name[:count]))
         yield _ImportFault(
-            written, looked_for, hint or f"put it there, or correct the import of `{written}`"
+            import_text,
+            looked_for,
+            hint or f"put it there, or correct the import of `{import_text}`",
         )
 
-    def _explain_missing_package(self, top: str, written: str) -> _ImportFault:
+    def _explain_missing_package(self, top: str, import_text: str) -> _ImportFault:
         if self._find((top,)):
             looked_for = f"{self._root} serves the modules of services and the packages beside them, no others"
             return _ImportFault(
-                written, looked_for, f"move `{top}.py` into a package, a folder beside the module"
+                import_text,
+                looked_for,
+                f"move `{top}.py` into a package, a folder beside the module",
             )
         looked_for = f"there is no package `{top}` in {self._root}, and none is installed"
         if extra := extra_of(top):
-            return _ImportFault(written, looked_for, install_line(extra))
-        near = suggestion(top, self._list_modules(()))
+            return _ImportFault(import_text, looked_for, install_line(extra))
+        suggested = suggestion(top, self._list_modules(()))
         put = f"install the package that provides `{top}`, or put `{top}` there"
-        return _ImportFault(written, looked_for, f"{near}\n{put}" if near else put)
+        return _ImportFault(import_text, looked_for, f"{suggested}\n{put}" if suggested else put)
 
     def _find_name_faults(
-        self, target: tuple[str, ...], written: str, names: list[str]
+        self, target: tuple[str, ...], import_text: str, names: list[str]
     ) -> Iterator[_ImportFault]:
         """Yield the faults of names that a module below the root neither binds nor has as submodules."""
         module = self._find(target)
@@ -189,7 +195,7 @@ class _ImportWalk:
                 where = self._describe(module)
                 near = suggestion(name, bound)
                 hint = near or f"define it there, or correct the import of `{name}`"
-                full_name = f"{written}.{name}".replace("..", ".")
+                full_name = f"{import_text}.{name}".replace("..", ".")
                 yield _ImportFault(full_name, f"{where} has no `{name}`", hint)
 
     def _find_bound_names(self, module: _Module) -> set[str] | None:
@@ -307,14 +313,14 @@ def _resolve_module_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, 
     return (*package[:keep], *name) if keep > 0 else ()
 
 
-def _find_imports(body: Iterable[ast.stmt], called: Collection[str]) -> Iterator[Import]:
+def _find_imports(body: Iterable[ast.stmt], called_functions: Collection[str]) -> Iterator[Import]:
     """Yield the imports in statements that always run. Of functions, only those named in `called` are searched."""
     for node in body:
         match node:
             case ast.Import() | ast.ImportFrom():
                 yield node
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield from _find_imports(node.body if name in called else (), ())
+                yield from _find_imports(node.body if name in called_functions else (), ())
             case ast.ClassDef():
                 yield from _find_imports(node.body, ())
             case ast.With(items=items) | ast.AsyncWith(items=items):

@@ -94,16 +94,17 @@ class Registry:
         other.layers = [layer for layer in self.layers if layer.name in names]
         return other
 
-    def without_trust(self, why: str = "") -> Registry:
-        """Return the registry with all services and bindings untrusted, or itself if all layers are trusted.
+    def without_trust(self, reason: str = "") -> Registry:
+        """Return the registry with all services and bindings untrusted, or itself if all layers are
+        trusted.
 
-        `why` is the reason, if it is not that a layer is untrusted.
+        `reason` is the reason for distrust if it is not an untrusted layer.
         """
         if self.is_trusted:
             return self
         other = copy(self)
-        found = (layer.distrust for layer in self.layers if not layer.trusted)
-        other.distrust = why or next(filter(None, found), "the project is not trusted")
+        reasons = (layer.distrust for layer in self.layers if not layer.trusted)
+        other.distrust = reason or next(filter(None, reasons), "the project is not trusted")
         return other
 
     def reach(
@@ -122,11 +123,15 @@ class Registry:
             raise SkillNotFoundError("skill.not-found", f"no skill `{skill_id}`", hint=hint)
         for pack in packs:
             builder.add_pack(pack)
-        return registry.close(builder, [skill_id], also)
+        return registry.build_closure(builder, [skill_id], also)
 
-    def close(self, builder: CatalogBuilder, skills: list[str], also: Iterable[str]) -> Catalog:
+    def build_closure(
+        self, builder: CatalogBuilder, skills: list[str], also: Iterable[str]
+    ) -> Catalog:
         """Return the catalog of these skills and their nested skills, and of the capabilities in `also` that exist."""
-        called = [name for name in also if builder.exists("capability", builder.canonical(name))]
+        capabilities = [
+            name for name in also if builder.exists("capability", builder.canonical(name))
+        ]
         seen = set[str]()
         while skills:
             name = skills.pop()
@@ -134,8 +139,8 @@ class Registry:
             seen.add(name)
             if skill:
                 skills += skills_of(skill)
-                called += capabilities_of(skill)
-        return self._load_closure(builder, called)
+                capabilities += capabilities_of(skill)
+        return self._load_closure(builder, capabilities)
 
     def reach_capability(self, name: str) -> Catalog:
         """Return the closure of one capability: gates, all their bindings and services. `name` may be an alias.
@@ -150,17 +155,17 @@ class Registry:
             )
         return self._load_closure(builder, [name])
 
-    def _load_closure(self, builder: CatalogBuilder, called: list[str]) -> Catalog:
+    def _load_closure(self, builder: CatalogBuilder, pending: list[str]) -> Catalog:
         """Return the catalog of capabilities with all that their calls need.
 
         It has gates, probes, bindings, services, default selections and the choices of the host.
         """
         seen: set[str] = set()
-        while called:
-            capability = builder.add_capability(called.pop())
+        while pending:
+            capability = builder.add_capability(pending.pop())
             if capability and capability.id not in seen:
                 seen.add(capability.id)
-                called += capability.asks
+                pending += capability.asks
                 builder.add_bindings_of(capability)
         for binding in list(builder.specs.bindings.values()):
             builder.add_service(binding.service)
@@ -344,7 +349,7 @@ def _classify(
     paths: Iterable[str],
     places: Mapping[str, LayoutFile],
     reader: SpecReader,
-    expected: str,
+    expected_kind: str,
     bound_of: Callable[[str], str],
 ) -> tuple[set[str], list[LayoutFile], list[Problem]]:
     """Return (paths with directories expanded, files outside all layers, problems of unreadable files)."""
@@ -355,7 +360,7 @@ def _classify(
         for file in _find_spec_files(path, places):
             wanted.add(file)
             require_inside(file, bound_of(file))
-            kind, found = ("", []) if file in places else _find_kind(file, reader, expected)
+            kind, found = ("", []) if file in places else _find_kind(file, reader, expected_kind)
             problems += found
             if kind:
                 outside.append(
@@ -364,15 +369,15 @@ def _classify(
     return wanted, outside, problems
 
 
-def _find_spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
+def _find_spec_files(path: str, known_files: Iterable[str]) -> Iterator[str]:
     """Yield the path itself if it is a file.
 
     For a directory, yield the known spec files below it, or all YAML files.
     """
     if not os.path.isdir(path):
         yield path
-    elif below := [file for file in known if file.startswith(f"{path.rstrip('/')}/")]:
-        yield from below
+    elif files_below := [file for file in known_files if file.startswith(f"{path.rstrip('/')}/")]:
+        yield from files_below
     else:
         for entry in FolderWalk(path).files(enters=_is_read):
             if _is_read(entry) and entry.name.endswith((".yaml", ".yml")):
@@ -383,15 +388,15 @@ def _is_read(entry: os.DirEntry[str]) -> bool:
     return entry.name[0] not in "_."
 
 
-def _find_kind(path: str, reader: SpecReader, expected: str) -> tuple[str, list[Problem]]:
+def _find_kind(path: str, reader: SpecReader, expected_kind: str) -> tuple[str, list[Problem]]:
     """Return the kind of a spec file: by its folders, otherwise the expected kind, otherwise by its keys.
 
     The kind is empty, with problems, if the file cannot be parsed.
     """
-    above, _, name = path.rpartition("/")
-    if name == ACTIVE_FILE or (name in KIND_OF_FILE and above.endswith(HOST_FOLDER)):
+    folder, _, name = path.rpartition("/")
+    if name == ACTIVE_FILE or (name in KIND_OF_FILE and folder.endswith(HOST_FOLDER)):
         return KIND_OF_FILE[name], []
-    if above.endswith(f"/{CASES}") and os.path.isfile(f"{os.path.dirname(above)}/{SKILL_FILE}"):
+    if folder.endswith(f"/{CASES}") and os.path.isfile(f"{os.path.dirname(folder)}/{SKILL_FILE}"):
         return "case", []
     for part in reversed(path.split("/")[:-1]):
         if part in _FOLDERS:
@@ -399,13 +404,17 @@ def _find_kind(path: str, reader: SpecReader, expected: str) -> tuple[str, list[
     parsed = reader.parse(path)
     if parsed.value is None:
         return "", parsed.problems
-    return expected or _kind_from_keys(parsed.value), []
+    return expected_kind or _kind_from_keys(parsed.value), []
 
 
-def _keep_problems_of(catalog: Catalog, only: frozenset[str], others: Sequence[Problem]) -> Catalog:
+def _keep_problems_of(
+    catalog: Catalog, only: frozenset[str], further_problems: Sequence[Problem]
+) -> Catalog:
     """Return the catalog with its problems and the others in these files, sorted."""
-    kept = [problem for problem in (*catalog.problems, *others) if problem.file in only]
-    return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
+    problems = [
+        problem for problem in (*catalog.problems, *further_problems) if problem.file in only
+    ]
+    return catalog._replace(only=only, problems=tuple(sort_problems(problems)))
 
 
 def _kind_from_keys(value: Json) -> str:

@@ -106,13 +106,13 @@ def _explain_unknown_key(key: str, operation: OpenApiOperation) -> DocumentFault
     return DocumentFault("wire.parameter", message, _suggest_key(key, known) or takes)
 
 
-def _suggest_key(key: str, known: list[str]) -> str:
+def _suggest_key(key: str, known_keys: list[str]) -> str:
     """Return a hint with a known key that is similar, with or without its prefix."""
     prefix, dot, bare = key.partition(".")
     if not dot or prefix not in _PREFIXES:
-        return suggestion(key, [*known, *(name.partition(".")[2] for name in known)])
-    elsewhere = [name for name in known if name.partition(".")[2] == bare]
-    return f"did you mean `{elsewhere[0]}`?" if elsewhere else suggestion(key, known)
+        return suggestion(key, [*known_keys, *(name.partition(".")[2] for name in known_keys)])
+    elsewhere = [name for name in known_keys if name.partition(".")[2] == bare]
+    return f"did you mean `{elsewhere[0]}`?" if elsewhere else suggestion(key, known_keys)
 
 
 def properties_of(schema: object) -> Json:

@@ -66,7 +66,7 @@ def sample_value(field: FieldSpec, name: str = "") -> Any:
     return _sample_by_schema(field) if found is None else found
 
 
-def sample_words(skill: Skill) -> dict[str, str]:
+def sample_arguments(skill: Skill) -> dict[str, str]:
     """Return the `-p` argument for each input of `sample_inputs`, by name.
 
     An input whose name is that of a secret gets a placeholder: `api_key=…`.

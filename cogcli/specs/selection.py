@@ -25,7 +25,7 @@ from cogcli.specs.binding_chain import (
     SelectionOptions,
 )
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.eligibility import conformance_needed, reasons
+from cogcli.specs.eligibility import minimum_conformance, reasons
 from cogcli.specs.selection_errors import (
     ambiguous_error,
     ineligible_error,
@@ -56,7 +56,7 @@ def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> S
     """
     chooser = _Chooser(catalog, capability_id, options)
     selection = chooser.selection()
-    if not any(link.eligible for link in selection.tried):
+    if not any(link.eligible for link in selection.candidates):
         others = [
             link for link in chooser.listed if link.binding_id != selection.primary_binding_id
         ]
@@ -121,8 +121,8 @@ class _Chooser:
         If the fallbacks form a cycle, the chain ends before it repeats.
         """
         source, primary = self._decide()
-        chain = self._build_chain(primary, named=source in BY_NAME)
-        needed = conformance_needed(self.capability, self.options)
+        chain = self._build_chain(primary, is_named=source in BY_NAME)
+        needed = minimum_conformance(self.capability, self.options)
         return Selection(self.id, source, primary, needed, tuple(self.considered), chain)
 
     def _decide(self) -> tuple[str, str]:
@@ -171,7 +171,7 @@ class _Chooser:
         names, file = defaults.bindings.get(self.id, ()), defaults.files.get(self.id, "")
         if len(names) < 2:
             return self._consider_single_default(next(iter(names), None), file)
-        self.listed = tuple(self._build_link(name, named=False) for name in names)
+        self.listed = tuple(self._build_link(name, is_named=False) for name in names)
         chosen = next((link for link in self.listed if link.eligible), None) or next(
             (link for link in self.listed if self._has_eligible_fallback(link)), self.listed[0]
         )
@@ -191,7 +191,7 @@ class _Chooser:
         return _consider_file("policy", name, file)
 
     def _has_eligible_fallback(self, link: ChainLink) -> bool:
-        return any(each.eligible for each in self._build_chain(link.binding_id, named=False))
+        return any(each.eligible for each in self._build_chain(link.binding_id, is_named=False))
 
     def by_override(self) -> EvaluatedRule:
         """Return the binding that an override names.
@@ -210,7 +210,7 @@ class _Chooser:
             hint = f"add a binding on `{service}`, or write mode: prefer"
             raise nothing_named_error(self.id, reason, hint, file=file)
         if override.prefers:
-            link = self._build_link(name, named=True)
+            link = self._build_link(name, is_named=True)
             if not link.eligible:
                 return EvaluatedRule(
                     "override", name, False, f"preferred in {file}, but {link.reason}"
@@ -228,7 +228,7 @@ class _Chooser:
             if name is None:
                 why.append(f"service `{service}` is preferred, but has no binding for it")
                 continue
-            link = self._build_link(name, named=False)
+            link = self._build_link(name, is_named=False)
             if link.eligible:
                 return EvaluatedRule("prefer", name, True, f"service `{service}` is preferred")
             first = first or name
@@ -259,19 +259,21 @@ class _Chooser:
             if not explain_shipped_misfit(self.catalog, self.catalog.bindings[name])
         ] or ids
 
-    def _build_chain(self, primary: str, *, named: bool) -> tuple[ChainLink, ...]:
-        """Return a binding and its fallbacks. `named` is whether a rule names exactly this binding."""
+    def _build_chain(self, primary: str, *, is_named: bool) -> tuple[ChainLink, ...]:
+        """Return a binding and its fallbacks. `is_named` is whether a rule names exactly this
+        binding.
+        """
         chain: list[ChainLink] = []
         name: str | None = primary
         while name is not None and all(link.binding_id != name for link in chain):
-            chain.append(self._build_link(name, named=named and not chain))
+            chain.append(self._build_link(name, is_named=is_named and not chain))
             if self.options.no_fallback:
                 break
             binding = self.catalog.bindings.get(name)
             name = binding.fallback if binding and binding.capability == self.id else None
         return tuple(chain)
 
-    def _build_link(self, name: str, *, named: bool) -> ChainLink:
+    def _build_link(self, name: str, *, is_named: bool) -> ChainLink:
         binding = self.catalog.bindings.get(name)
         if binding is None:
             reason = unknown_binding_reason(self.catalog, self.id, name, self.options)
@@ -281,7 +283,7 @@ class _Chooser:
             found.append(
                 other_capability_reason(self.catalog, self.id, binding.capability, self.options)
             )
-        if binding.channel == CANDIDATE and not named:
+        if binding.channel == CANDIDATE and not is_named:
             found.append(
                 Reason("binding.ineligible", "it is a candidate, used only when named itself")
             )

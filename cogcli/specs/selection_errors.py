@@ -89,21 +89,25 @@ def unknown_binding_reason(
 
 
 def other_capability_reason(
-    catalog: Catalog, id: str, other: str, options: SelectionOptions | None = None
+    catalog: Catalog, id: str, other_capability: str, options: SelectionOptions | None = None
 ) -> Reason:
     """Explain that a binding is for another capability. `options` is as in `unknown_binding_reason`."""
-    return Reason(_INELIGIBLE, f"it binds `{other}`", _suggest_binding(catalog, id, "", options))
+    return Reason(
+        _INELIGIBLE, f"it binds `{other_capability}`", _suggest_binding(catalog, id, "", options)
+    )
 
 
 def _collect_reasons(links: Sequence[ChainLink]) -> list[Reason]:
     return [reason for link in links for reason in link.reasons]
 
 
-def _join_reasons(beginning: str, tried: Sequence[ChainLink], others: Sequence[ChainLink]) -> str:
+def _join_reasons(
+    beginning: str, chain: Sequence[ChainLink], other_links: Sequence[ChainLink]
+) -> str:
     """Return why the binding, its fallbacks and the other bindings of a rule are ineligible, in this order."""
-    parts = [f"{beginning}: {tried[0].reason}"]
-    parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in tried[1:]]
-    parts += [f"`{link.binding_id}`: {link.reason}" for link in others]
+    parts = [f"{beginning}: {chain[0].reason}"]
+    parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in chain[1:]]
+    parts += [f"`{link.binding_id}`: {link.reason}" for link in other_links]
     return "; ".join(parts)
 
 
@@ -121,7 +125,7 @@ def ineligible_error(
     `others` are the other bindings that the same rule names. `proposed` is true if a user is about to choose the
     binding.
     """
-    id, name, tried = selection.capability_id, selection.primary_binding_id, selection.tried
+    id, name, tried = selection.capability_id, selection.primary_binding_id, selection.candidates
     all_reasons = _collect_reasons((*tried, *others))
     codes = {reason.code for reason in all_reasons}
     namer = _find_naming_file(catalog, selection)
@@ -186,8 +190,8 @@ def _suggest_binding(catalog: Catalog, id: str, name: str, options: SelectionOpt
     return f"`{id}` has {_list_names(usable) if usable else none}{_explain_hint(id, rest)}"
 
 
-def _explain_hint(id: str, rest: Sequence[str]) -> str:
-    return f"\nwhy not {_list_names(rest)}: cogcli bindings explain {id}" if rest else ""
+def _explain_hint(id: str, unlisted: Sequence[str]) -> str:
+    return f"\nwhy not {_list_names(unlisted)}: cogcli bindings explain {id}" if unlisted else ""
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -100,7 +100,7 @@ def _check_variable(name: str, value: object, report: ProblemReport) -> None:
         written_out = keeps_secret(name) and is_written_out(value, has_no_placeholder)
         hint += " and set the variable"
     else:
-        written_out = holds_credential(value, named=keeps_secret(name))
+        written_out = holds_credential(value, has_secret_key=keeps_secret(name))
     if written_out:
         report.error("secret.literal", ("env", name), f"`env.{name}` {_WRITTEN_OUT}", hint=hint)
 
@@ -122,7 +122,7 @@ def _check_keys(raw: Json, kind: str, report: ProblemReport, protocols: Protocol
 
 
 def _check_chosen_address(
-    choices: list[str], given: set[str], grammar: Grammar, report: ProblemReport
+    choices: list[str], present_keys: set[str], grammar: Grammar, report: ProblemReport
 ) -> None:
     """Report a second address, and keys that have no effect together with the address."""
     chosen, *others = choices
@@ -131,7 +131,7 @@ def _check_chosen_address(
         report.error("service.kind-key", (key,), message, hint="keep one of them", key=True)
     if grammar.keys_with_address:
         means = {*grammar.addresses, *grammar.keys_with_address.get(chosen, ())}
-        for key in sorted(given & grammar.keys.keys() - means):
+        for key in sorted(present_keys & grammar.keys.keys() - means):
             message = f"`{key}` has no meaning beside `{chosen}`"
             report.error("service.kind-key", (key,), message, hint="remove it", key=True)
 

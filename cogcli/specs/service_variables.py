@@ -61,13 +61,16 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
     return IN_ADDRESS.sub(lambda match: values.get(match[1], match[0]), text)
 
 
-def with_recorded_variables(catalog: Catalog, recorded: object) -> Catalog:
+def with_recorded_variables(catalog: Catalog, recorded_values: object) -> Catalog:
     """Return the catalog with the values of variables that a run recorded."""
-    known = {id: values for id, values in object_at(recorded).items() if id in catalog.services}
-    if not known:
+    values_by_service = {
+        id: values for id, values in object_at(recorded_values).items() if id in catalog.services
+    }
+    if not values_by_service:
         return catalog
     services = {
-        id: _fill_service(catalog.services[id], object_at(values)) for id, values in known.items()
+        id: _fill_service(catalog.services[id], object_at(values))
+        for id, values in values_by_service.items()
     }
     return catalog._replace(services={**catalog.services, **services})
 

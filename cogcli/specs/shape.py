@@ -122,7 +122,7 @@ def is_ignored(name: str) -> bool:
     return name.startswith("x-")
 
 
-def clean(shape: Shape, value: object) -> Any:
+def clean_value(shape: Shape, value: object) -> Any:
     """Return a copy of a checked value.
 
     Ignored keys and null values of optional keys are removed; integers become `int`.
@@ -130,12 +130,12 @@ def clean(shape: Shape, value: object) -> Any:
     match shape, value:
         case UnionShape(), _:
             chosen = shape.option_for(value)
-            return value if chosen is None else clean(chosen, value)
+            return value if chosen is None else clean_value(chosen, value)
         case ListOf(item=item), list(entries):
-            return [clean(item, entry) for entry in entries]
+            return [clean_value(item, entry) for entry in entries]
         case MapOf(value=member), dict(members):
             return {
-                name: clean(member, each)
+                name: clean_value(member, each)
                 for name, each in members.items()
                 if shape.foreign or not is_ignored(name)
             }
@@ -154,5 +154,5 @@ def _clean_record(shape: RecordShape, members: Json) -> Json:
             if shape.open:
                 kept[name] = value
         elif value is not None or key.required:
-            kept[name] = clean(key.shape, value)
+            kept[name] = clean_value(key.shape, value)
     return kept

@@ -50,7 +50,7 @@ class _CheckedPlace(NamedTuple):
         """The part of the path that the subject does not include, with a dot at the end."""
         return "".join(f"{part}." for part in self.path[self.named :])
 
-    def below(self, step: str | int) -> _CheckedPlace:
+    def at_member(self, step: str | int) -> _CheckedPlace:
         return self._replace(path=(*self.path, step))
 
     def error(self, code: str, message: str, *, hint: str = "", key: str | None = None) -> None:
@@ -147,7 +147,7 @@ def _check_list(shape: ListOf, value: list[object], spot: _CheckedPlace) -> None
             f"found {len(value)} {'entry' if len(value) == 1 else 'entries'}, expected {expected}",
         )
     for index, item in enumerate(value):
-        _check(shape.item, item, spot.below(index))
+        _check(shape.item, item, spot.at_member(index))
 
 
 def _check_map(shape: MapOf, value: Json, spot: _CheckedPlace) -> None:
@@ -158,7 +158,7 @@ def _check_map(shape: MapOf, value: Json, spot: _CheckedPlace) -> None:
         if shape.name.pattern and not shape.name.pattern.fullmatch(name):
             message = f"found name `{name}`, expected {shape.name.expected}"
             spot.error(shape.name.code, message, key=name)
-        _check(shape.value, item, spot.below(name))
+        _check(shape.value, item, spot.at_member(name))
 
 
 def _check_record(shape: RecordShape, value: Json, spot: _CheckedPlace) -> None:
@@ -168,7 +168,7 @@ def _check_record(shape: RecordShape, value: Json, spot: _CheckedPlace) -> None:
         key = shape.keys.get(name)
         if key is not None:
             if item is not None or (key.required and not key.nullable):
-                _check(key.shape, item, spot.below(name))
+                _check(key.shape, item, spot.at_member(name))
         elif not shape.open and not is_ignored(name):
             _report_unknown_key(shape, name, value, spot)
     _report_missing_keys(shape, value, spot)
@@ -181,12 +181,12 @@ def _report_missing_keys(shape: RecordShape, value: Json, spot: _CheckedPlace) -
             spot.report.error("key.missing", spot.path, message)
 
 
-def _add_id_to_subject(thing: str, value: Json, spot: _CheckedPlace) -> _CheckedPlace:
+def _add_id_to_subject(kind: str, value: Json, spot: _CheckedPlace) -> _CheckedPlace:
     """Return the place with a subject that includes the id of the mapping, or its number in its list."""
     id = text_at(value, "id")
     number = f" {spot.path[-1] + 1}" if spot.path else ""
     label = number if id is None else f" `{id}`"
-    return spot._replace(subject=thing + label, named=len(spot.path))
+    return spot._replace(subject=kind + label, named=len(spot.path))
 
 
 def _report_unknown_key(shape: RecordShape, name: str, value: Json, spot: _CheckedPlace) -> None:

@@ -72,7 +72,7 @@ def shape_of_hint(hint: Any) -> Shape:
 
     A None among its options is ignored, since it is the value of an absent key.
     """
-    words = _find_words(hint)
+    words = _find_limits(hint)
     hint = plain_hint(hint)
     if "keys" in words:
         return shape_of_spec(words["keys"])
@@ -90,7 +90,7 @@ def shape_of_hint(hint: Any) -> Shape:
     return build(words) if build else _build_spec_shape(hint)
 
 
-def _find_words(hint: Any) -> Json:
+def _find_limits(hint: Any) -> Json:
     """Return the limits in the annotations of a type."""
     words: Json = {}
     for limits in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
@@ -112,24 +112,24 @@ def _build_spec_shape(cls: type[Spec]) -> Shape:
     return UnionShape((shape.keys[cls.shorthand].shape, shape)) if cls.shorthand else shape
 
 
-def _build_map_shape(names: Any, value: object, words: Json) -> Shape:
+def _build_map_shape(names: Any, value: object, limits: Json) -> Shape:
     """Return the shape for a dictionary type.
 
     It is a list if the dictionary is built from a list whose entries have a key member, a record if the names are
     known, otherwise a mapping.
     """
-    if "unique" in words:
-        return ListOf(shape_of_hint(value), **words)
+    if "unique" in limits:
+        return ListOf(shape_of_hint(value), **limits)
     name, shape = shape_of_hint(names), shape_of_hint(value)
     if isinstance(name, Text) and name.choices:
         return RecordShape(dict.fromkeys(name.choices, RecordKey(shape)))
-    return MapOf(shape, name if isinstance(name, Text) else Text(), **words)
+    return MapOf(shape, name if isinstance(name, Text) else Text(), **limits)
 
 
-def _build_text(words: Json) -> Text:
-    flags = re.IGNORECASE if words.pop("ignore_case", False) else 0
-    pattern = words.pop("pattern", "")
-    return Text(pattern=_compile_pattern(pattern, flags) if pattern else None, **words)
+def _build_text(limits: Json) -> Text:
+    flags = re.IGNORECASE if limits.pop("ignore_case", False) else 0
+    pattern = limits.pop("pattern", "")
+    return Text(pattern=_compile_pattern(pattern, flags) if pattern else None, **limits)
 
 
 @cache

@@ -23,7 +23,7 @@ from cogcli.specs.pack_shape import PACK, check_pack
 from cogcli.specs.problem_report import CheckedFile, ProblemReport, has_errors
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.service_shape import check_service, document_key, service_shape
-from cogcli.specs.shape import Shape, clean
+from cogcli.specs.shape import Shape, clean_value
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
 from cogcli.specs.unchecked import text_at
@@ -82,5 +82,5 @@ def check_file(
     check_shape(shape, value, report)
     _OF_KIND[kind].check(value, report, protocols)
     return CheckedFile(
-        None if has_errors(report.problems) else clean(shape, value), report.problems
+        None if has_errors(report.problems) else clean_value(shape, value), report.problems
     )

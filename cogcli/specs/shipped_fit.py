@@ -54,21 +54,24 @@ def is_shipped_gate(catalog: Catalog, id: str) -> bool:
 
 
 def find_weakened(
-    capability: Capability, before: Capability
+    capability: Capability, replaced: Capability
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each key in which a capability is less safe than the one it replaces, as (path of the key, reason)."""
-    new, old = (each.safety or Safety() for each in (capability, before))
+    new, old = (each.safety or Safety() for each in (capability, replaced))
     for key, reason in find_weakened_safety(new, old):
         yield ("safety", key), reason
-    now, then = capability.effect, before.effect
-    if (then == "effect" and now != "effect") or (then, now) == ("idempotent", "none"):
-        yield ("properties",), f"effect class {now}, before {then}"
+    new_effect, old_effect = capability.effect, replaced.effect
+    if (old_effect == "effect" and new_effect != "effect") or (old_effect, new_effect) == (
+        "idempotent",
+        "none",
+    ):
+        yield ("properties",), f"effect class {new_effect}, before {old_effect}"
 
 
 def _find_faults(
-    binding: Binding, capability: Capability, before: Sequence[Capability]
+    binding: Binding, capability: Capability, replaced_versions: Sequence[Capability]
 ) -> Iterator[str]:
-    for one in before:
+    for one in replaced_versions:
         yield from (f"is less safe: {reason}" for _, reason in find_weakened(capability, one))
     for name, field in capability.outputs.items():
         if field.needs_value and name not in binding.response:
@@ -76,7 +79,7 @@ def _find_faults(
     if _sends_file(binding) and not _has_gate(capability):
         yield "has no gate that looks at the file which this binding sends"
     for slot in _find_inputs(binding):
-        if slot.path[0] not in capability.inputs and _needs_input(slot, before):
+        if slot.path[0] not in capability.inputs and _needs_input(slot, replaced_versions):
             yield f"has no input `{slot.path[0]}`, which this binding needs"
 
 
@@ -88,14 +91,16 @@ def _has_gate(capability: Capability) -> bool:
     return capability.safety is not None and bool(capability.safety.mandatory_pre_gates)
 
 
-def _needs_input(slot: TemplateSlot, before: Sequence[Capability]) -> bool:
+def _needs_input(slot: TemplateSlot, replaced_versions: Sequence[Capability]) -> bool:
     """Return whether a request requires an input of the replaced capabilities."""
-    gone = [one.inputs[slot.path[0]] for one in before if slot.path[0] in one.inputs]
-    if not gone:
+    replaced_inputs = [
+        one.inputs[slot.path[0]] for one in replaced_versions if slot.path[0] in one.inputs
+    ]
+    if not replaced_inputs:
         return False
     is_text_part = not slot.is_whole_value and slot.default is None
-    is_required = any(field.required for field in gone)
-    return is_text_part or is_required or any(each.answers_allowed for each in before)
+    is_required = any(field.required for field in replaced_inputs)
+    return is_text_part or is_required or any(each.answers_allowed for each in replaced_versions)
 
 
 def _find_inputs(binding: Binding) -> Iterator[TemplateSlot]:

@@ -88,8 +88,8 @@ class SearchWords(Record):
         return only_texts(self.tags)
 
 
-def search_words(spec: Skill | Capability) -> SearchWords:
-    """Return the words in the metadata of a spec by which it is found."""
+def search_metadata(spec: Skill | Capability) -> SearchWords:
+    """Return the metadata of a spec that its search uses."""
     return read_record(SearchWords, spec.metadata)
 
 
@@ -131,11 +131,13 @@ def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
 
 
 def answer_for(
-    message: str, given: Mapping[str, object], tools: Mapping[str, Capability]
+    message: str, inputs: Mapping[str, object], tools: Mapping[str, Capability]
 ) -> SkillAnswer:
-    """Return the skills among these tools that a message requests. `given` are the inputs in the message."""
+    """Return the skills among these tools that a message requests. `inputs` are the inputs in the
+    message.
+    """
     weights = rank(message, tools)
-    found = tuple(_build_found_skill(tools[id], given) for id in list(weights)[:NEAREST])
+    found = tuple(_build_found_skill(tools[id], inputs) for id in list(weights)[:NEAREST])
     best, second = [*weights.values(), _NOTHING, _NOTHING][:2]
     clear = best.share >= _SAID and best.value >= _CLEAR * second.value
     return SkillAnswer(found[0]) if clear else SkillAnswer(None, found)
@@ -148,33 +150,33 @@ def _tool_texts(tool: Capability) -> list[SearchField]:
         id,
         tool.name,
         tool.description,
-        search_words(tool),
+        search_metadata(tool),
         (*tool.inputs, *tool.outputs),
         calls,
     )
 
 
-def _matched_id_share(id: str, wanted: list[str]) -> float:
+def _matched_id_share(id: str, message_stems: list[str]) -> float:
     """Return the share of the words in an id that are also in the message."""
     words = stems(id.removeprefix(NESTED))
-    return sum(word in wanted for word in words) / max(1, len(words))
+    return sum(word in message_stems for word in words) / max(1, len(words))
 
 
-def _build_found_skill(tool: Capability, given: Mapping[str, object]) -> SkillMatch:
+def _build_found_skill(tool: Capability, inputs: Mapping[str, object]) -> SkillMatch:
     required = [name for name, field in tool.inputs.items() if field.needs_value]
-    missing = tuple(name for name in required if given.get(name) is None)
+    missing = tuple(name for name in required if inputs.get(name) is None)
     id = tool.id.removeprefix(NESTED)
-    return SkillMatch(id, tool.description, missing, run_line(id, tool.inputs, given))
+    return SkillMatch(id, tool.description, missing, run_line(id, tool.inputs, inputs))
 
 
-def run_line(skill_id: str, inputs: Fields, given: Mapping[str, object] = {}) -> str:
-    """Return a command that runs a skill.
+def run_line(skill_id: str, inputs: Fields, values: Mapping[str, object] = {}) -> str:
+    """Return a command that runs a skill with these input values.
 
-    It has every given input, and a sample value for each other required input.
+    Other required inputs get a sample value.
     """
     words = [f"cogcli run {skill_id}"]
     for name, field in inputs.items():
-        value = given.get(name)
+        value = values.get(name)
         if value is not None and value != MASK and not names_secret(name):
             words.append(f"-p {name}{written_value(value, field.type)}")
         elif field.needs_value:

@@ -69,9 +69,9 @@ def _check_step(step: Json, report: ProblemReport) -> None:
     _check_scatter_names(list_at(config, "scatter", "capabilities"), report)
 
 
-def _check_uses(step: Json, given: set[str], report: ProblemReport) -> None:
-    """Report a step without a target, and a target that is never called. `given` are the keys in its config."""
-    chooses = next((name for name in ("router", "scatter") if name in given), "")
+def _check_uses(step: Json, config_keys: set[str], report: ProblemReport) -> None:
+    """Report a step without a target, and a target that is never called."""
+    chooses = next((name for name in ("router", "scatter") if name in config_keys), "")
     if not chooses:
         if value_at(step, "uses") is None:
             report.error("key.missing", (), "key `uses` is missing")

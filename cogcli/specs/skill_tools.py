@@ -99,9 +99,9 @@ def contract_of(
     )
 
 
-def _combine_effects(reached: Mapping[str, Capability]) -> Properties:
+def _combine_effects(capabilities: Mapping[str, Capability]) -> Properties:
     """Return the properties of a capability with all these effects. An unknown effect is treated as an effect."""
-    effects = {capability.effect for capability in reached.values()}
+    effects = {capability.effect for capability in capabilities.values()}
     return Properties(
         side_effects=not effects <= {"none"}, idempotent=effects <= {"none", "idempotent"}
     )

@@ -63,22 +63,22 @@ class SpecReader:
         """Return the path of a file as messages display it."""
         return path[len(self._base) :] if path.startswith(self._base) else path
 
-    def load(self, found: LayoutFile) -> SpecFile:
+    def load(self, location: LayoutFile) -> SpecFile:
         """Return the file, checked alone and against its path. For an entry, return only its part of the file."""
-        if found.entry:
-            return self._load_entry(found)
-        key = (found.kind, found.path)
-        loaded = self._loaded.get(key)
-        if loaded is None:
-            loaded = self._loaded[key] = self._load(found)
-        return loaded
+        if location.entry:
+            return self._load_entry(location)
+        key = (location.kind, location.path)
+        spec_file = self._loaded.get(key)
+        if spec_file is None:
+            spec_file = self._loaded[key] = self._load(location)
+        return spec_file
 
-    def entries(self, found: LayoutFile) -> Json:
+    def entries(self, location: LayoutFile) -> Json:
         """Return the services in a file with several services, with None for a service with errors.
 
         Return an empty object for another kind of file.
         """
-        raw = self.load(found._replace(kind="services", id="", entry=False)).raw
+        raw = self.load(location._replace(kind="services", id="", entry=False)).raw
         services: Json = raw["services"] if raw else {}
         return services
 
@@ -91,42 +91,44 @@ class SpecReader:
             return reader.parse(self._contents[path], file=file, limits=limits)
         return reader.read_file(path, file=file, limits=limits)[1]
 
-    def _load_entry(self, found: LayoutFile) -> SpecFile:
+    def _load_entry(self, location: LayoutFile) -> SpecFile:
         """Return one service of a file with several services. Its pin covers only its own entry."""
-        expected = self.entries(found).get(found.id)
-        raw = None if expected is None else {"id": found.id, **expected}
+        expected = self.entries(location).get(location.id)
+        raw = None if expected is None else {"id": location.id, **expected}
         return SpecFile(
-            found, self.display_path(found.path), found.id, digest_of(expected), raw, []
+            location, self.display_path(location.path), location.id, digest_of(expected), raw, []
         )
 
-    def _load(self, found: LayoutFile) -> SpecFile:
-        file = self.display_path(found.path)
+    def _load(self, location: LayoutFile) -> SpecFile:
+        file = self.display_path(location.path)
         read = SpecFile(
-            found,
+            location,
             file,
-            found.id or os.path.basename(found.path).removesuffix(".yaml"),
+            location.id or os.path.basename(location.path).removesuffix(".yaml"),
             "",
             None,
             [],
         )
-        data = self._contents.get(found.path)
+        data = self._contents.get(location.path)
         if data is None:
             try:
-                data = read_regular(found.path, limit=self._ceilings.yaml_bytes)
+                data = read_regular(location.path, limit=self._ceilings.yaml_bytes)
             except UnreadableFile:
                 from cogcli.base.yaml import reader
 
                 # Read again for the problem; a file that is readable now is used.
                 limits = self._ceilings.yaml
-                data, parsed = reader.read_file(found.path, file=file, limits=limits)
+                data, parsed = reader.read_file(location.path, file=file, limits=limits)
                 if not data:
                     self.places[file] = parsed.places
                     return read._replace(problems=parsed.problems)
         name = digest(data)
-        self.places.note(file, found.path, name)
+        self.places.note(file, location.path, name)
         read = read._replace(digest=name)
         compiled = (
-            self._cache.get(cached_kind(found.kind, self._ceilings), name) if self._cache else None
+            self._cache.get(cached_kind(location.kind, self._ceilings), name)
+            if self._cache
+            else None
         )
         if compiled:
             problems = [
@@ -135,14 +137,14 @@ class SpecReader:
             return self._check_path(read, compiled.raw, problems)
         from cogcli.base.yaml import reader
 
-        if found.kind == "active":
+        if location.kind == "active":
             parsed = reader.parse_json(data, file=file)
         else:
             parsed = reader.parse(
                 data,
                 file=file,
                 limits=self._ceilings.yaml,
-                tolerate=lambda problem: is_tolerated(found, problem),
+                tolerate=lambda problem: is_tolerated(location, problem),
             )
         self.places[file] = parsed.places
         if parsed.value is None:
@@ -187,15 +189,15 @@ class SpecReader:
         )
 
 
-def is_tolerated(found: LayoutFile, problem: Problem) -> bool:
+def is_tolerated(location: LayoutFile, problem: Problem) -> bool:
     """Return whether a repeated key is allowed: it must be in the metadata of a lenient layer's skill or capability.
 
     The key that limits the eligible bindings must never be repeated.
     """
     _, _, below = problem.path.partition("/metadata/")
     return (
-        found.layer.lenient
-        and found.kind in ("skill", "capability")
+        location.layer.lenient
+        and location.kind in ("skill", "capability")
         and problem.path.startswith("/metadata/")
         and below != "required_conformance_profile"
     )
@@ -212,40 +214,40 @@ class _SpecHead(Record):
     capability: str | None = None
 
 
-def _find_path_mismatches(found: LayoutFile, raw: Json) -> list[_Mismatch]:
+def _find_path_mismatches(location: LayoutFile, raw: Json) -> list[_Mismatch]:
     """Return the keys whose value contradicts the path of the file."""
     head = _SpecHead.of(raw)
-    if found.kind == "pack":
-        return list(_find_pack_mismatches(found, _find_id(found, raw)))
+    if location.kind == "pack":
+        return list(_find_pack_mismatches(location, _find_id(location, raw)))
     return [
-        *_find_id_mismatches(found, head),
-        *_find_capability_mismatches(found, head),
-        *_find_skill_mismatches(found, raw),
+        *_find_id_mismatches(location, head),
+        *_find_capability_mismatches(location, head),
+        *_find_skill_mismatches(location, raw),
     ]
 
 
-def _find_pack_mismatches(found: LayoutFile, id: str) -> Iterator[_Mismatch]:
-    if found.id not in ("", id):
-        hint = f"write pack_id and pack_version of `{found.id}`, or move the file"
-        yield "pack_meta", f"pack `{id}`: its path says `{found.id}`", hint
+def _find_pack_mismatches(location: LayoutFile, id: str) -> Iterator[_Mismatch]:
+    if location.id not in ("", id):
+        hint = f"write pack_id and pack_version of `{location.id}`, or move the file"
+        yield "pack_meta", f"pack `{id}`: its path says `{location.id}`", hint
 
 
-def _find_id_mismatches(found: LayoutFile, head: _SpecHead) -> Iterator[_Mismatch]:
-    if found.id and head.id != found.id:
-        message = f"{found.kind} `{head.id}`: its path says `{found.id}`"
-        is_id = IS_ID.get(found.kind, bool)(found.id)
+def _find_id_mismatches(location: LayoutFile, head: _SpecHead) -> Iterator[_Mismatch]:
+    if location.id and head.id != location.id:
+        message = f"{location.kind} `{head.id}`: its path says `{location.id}`"
+        is_id = IS_ID.get(location.kind, bool)(location.id)
         hint = (
-            f"write `id: {found.id}`, or move the file"
+            f"write `id: {location.id}`, or move the file"
             if is_id
             else "move the file: its path is not an id"
         )
         yield "id", message, hint
 
 
-def _find_capability_mismatches(found: LayoutFile, head: _SpecHead) -> Iterator[_Mismatch]:
-    if found.capability and head.capability != found.capability:
-        expected = f"capability `{head.capability}`, its folder says `{found.capability}`"
-        near = suggestion(str(head.capability), [found.capability])
+def _find_capability_mismatches(location: LayoutFile, head: _SpecHead) -> Iterator[_Mismatch]:
+    if location.capability and head.capability != location.capability:
+        expected = f"capability `{head.capability}`, its folder says `{location.capability}`"
+        near = suggestion(str(head.capability), [location.capability])
         hint = (
             f"{near}\nelse move the file"
             if near
@@ -254,17 +256,17 @@ def _find_capability_mismatches(found: LayoutFile, head: _SpecHead) -> Iterator[
         yield "capability", f"binding `{head.id}`: {expected}", hint
 
 
-def _find_skill_mismatches(found: LayoutFile, raw: Json) -> Iterator[_Mismatch]:
-    if found.kind == "skill" and found.id:
-        domain, slug = found.id.split(".")
-        for key, expected in (("channel", found.channel), ("domain", domain), ("slug", slug)):
+def _find_skill_mismatches(location: LayoutFile, raw: Json) -> Iterator[_Mismatch]:
+    if location.kind == "skill" and location.id:
+        domain, slug = location.id.split(".")
+        for key, expected in (("channel", location.channel), ("domain", domain), ("slug", slug)):
             if raw.get(key) not in (None, expected):
-                message = f"skill `{found.id}`: {key} `{raw[key]}`, its path says `{expected}`"
+                message = f"skill `{location.id}`: {key} `{raw[key]}`, its path says `{expected}`"
                 yield key, message, "remove the key, or move the file"
 
 
-def _find_id(found: LayoutFile, raw: Json) -> str:
+def _find_id(location: LayoutFile, raw: Json) -> str:
     """Return the id in a checked mapping, with the version for a pack. Empty if the kind of file has no id."""
-    if found.kind == "pack":
+    if location.kind == "pack":
         return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"
     return _SpecHead.of(raw).id or ""

@@ -19,7 +19,7 @@ from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec import require_whole
-from cogcli.specs.catalog import Catalog, Defaults, names_of
+from cogcli.specs.catalog import Catalog, Defaults, binding_ids_of
 from cogcli.specs.credentials import find_in_capability, find_in_skill, mask_places
 from cogcli.specs.protocol import Protocols
 
@@ -50,7 +50,8 @@ def catalog_of(document: Json, protocols: Protocols) -> Catalog:
     """
     catalog = Catalog(
         skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, packs={}, raw={}, partial=True,
-        protocols=protocols, defaults=Defaults({id: names_of(named) for id, named in document["defaults"].items()}),
+        protocols=protocols,
+        defaults=Defaults({id: binding_ids_of(named) for id, named in document["defaults"].items()}),
         aliases=document["aliases"],
     )  # fmt: skip
     for key, entry in document["specs"].items():

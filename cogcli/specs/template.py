@@ -76,8 +76,9 @@ def slots_of(text: str) -> list[TemplateSlot]:
     return [piece for piece in parse_template(text) if isinstance(piece, TemplateSlot)]
 
 
-def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[str | Slot]:
-    """Yield the literal parts of a string, and the result of `read` for the content and offset of each `${...}`.
+def split_placeholders(text: str, parse: Callable[[str, int], Slot]) -> Iterator[str | Slot]:
+    """Yield the literal parts of a string, and the result of `parse` for the content and offset of
+    each `${...}`.
 
     `$${` is a literal `${`. Raise TemplateFault if the text is invalid.
     """
@@ -101,7 +102,7 @@ def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[
             raise TemplateFault(
                 f"`{text[start : start + 40]}` nests one placeholder in another", start
             )
-        yield read(inner, start)
+        yield parse(inner, start)
         position = end + 1
 
 

@@ -55,8 +55,8 @@ class SearchHits(NamedTuple):
 
 def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> SearchHits:
     """Return the strings that match these words. A string whose key is one of the words comes first."""
-    wanted = stems(" ".join(words))
-    weights = {key: weight.value for key, weight in weigh(wanted, texts).items()}
+    stems_to_find = stems(" ".join(words))
+    weights = {key: weight.value for key, weight in weigh(stems_to_find, texts).items()}
     exact = [key for key in texts if key in [*words]]
     minimum = _FRACTION * max(weights.values(), default=0.0)
     ranked = sorted(
@@ -64,7 +64,7 @@ def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> 
         key=lambda key: (-weights[key], key),
     )
     found = tuple(dict.fromkeys((*exact, *ranked)))
-    return SearchHits(found, () if found else _find_near(words, texts))
+    return SearchHits(found, () if found else _find_similar_words(words, texts))
 
 
 def stems(text: str) -> list[str]:
@@ -88,24 +88,26 @@ class Weight(NamedTuple):
     share: float
 
 
-def weigh(wanted: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> dict[str, Weight]:
+def weigh(
+    stems_to_find: Sequence[str], texts: Mapping[str, Sequence[SearchField]]
+) -> dict[str, Weight]:
     """Return the weight of each string for these stems.
 
-    Of strings with equally important words, the one that contains more of the words ranks higher.
+    If the stems are equally important, a string with more of them ranks higher.
     """
     counted = {key: _count_stems(fields) for key, fields in texts.items()}
     mean = sum(each.length for each in counted.values()) / max(1, len(counted)) or 1.0
     weights = dict.fromkeys(counted, 0.0)
-    matched: Counter[str] = Counter()
-    for word in wanted:
+    match_count: Counter[str] = Counter()
+    for word in stems_to_find:
         found = {key: _weigh_stem(word, each) for key, each in counted.items()}
         having = [key for key, often in found.items() if often]
         rarity = log(1 + (len(counted) - len(having) + 0.5) / (len(having) + 0.5))
         for key in having:
             often = found[key] / (1 - _LENGTH + _LENGTH * counted[key].length / mean)
             weights[key] += rarity * often * (_SATURATION + 1) / (often + _SATURATION)
-            matched[key] += 1
-    shares = {key: matched[key] / max(1, len(wanted)) for key in weights}
+            match_count[key] += 1
+    shares = {key: match_count[key] / max(1, len(stems_to_find)) for key in weights}
     return {key: Weight(weight * shares[key], shares[key]) for key, weight in weights.items()}
 
 
@@ -138,18 +140,20 @@ def _weigh_stem(word: str, counts: _Counts) -> float:
     )
 
 
-def _find_near(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> tuple[str, ...]:
+def _find_similar_words(
+    search_words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]
+) -> tuple[str, ...]:
     """Return words in the strings that are similar to the search words."""
-    known = {
+    words_in_texts = {
         word
         for fields in texts.values()
         for text, _ in fields
         for word in _WORD.findall(text.lower())
     }
-    candidates = sorted(word for word in known - _COMMON if len(word) >= _SHORTEST)
+    candidates = sorted(word for word in words_in_texts - _COMMON if len(word) >= _SHORTEST)
     found = (
         did_you_mean(word, candidates, limit=2)
-        for one in words
+        for one in search_words
         for word in _WORD.findall(one.lower())
     )
     return tuple(dict.fromkeys(near for nears in found for near in nears))

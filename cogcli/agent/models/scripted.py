@@ -33,7 +33,7 @@ from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import FreeMembers, Words
 from cogcli.declarations.value_types import Json
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import clean
+from cogcli.specs.shape import clean_value
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shape_of_spec import shape_of_spec
 from cogcli.specs.unchecked import objects_at
@@ -143,7 +143,7 @@ def read_script(path: str, shown: str) -> Script:
         _check_entries(parsed.value, report)
     if problems := sort_problems([*parsed.problems, *report.problems]):
         raise ProblemsFound(problems)
-    entries = ScriptFile.of(clean(SCRIPT, parsed.value)).replies
+    entries = ScriptFile.of(clean_value(SCRIPT, parsed.value)).replies
     by_number = [entry for entry in entries if not entry.when for _ in range(entry.times)]
     return Script(shown, tuple(entry for entry in entries if entry.when), tuple(by_number))
 

@@ -154,11 +154,11 @@ def _reach(
     selection = SelectionOptions.of(request.options, settings.environ)
     registry, message = open_registry(settings), command.agent_request.request.message
     if policy.pack:
-        catalog = reach_pack(registry, policy.pack, others=policy.with_packs)
+        catalog = reach_pack(registry, policy.pack, added_packs=policy.with_packs)
     else:
         count = count_tool if asks_model(settings, command.model) else count_block
         made_pack = read_only_pack(settings, selection, message, policy.budget, count)
-        catalog = reach_given_pack(registry, made_pack, others=policy.with_packs)
+        catalog = reach_given_pack(registry, made_pack, added_packs=policy.with_packs)
         policy = policy._replace(pack=Pack.of(made_pack).ref)
     found = [
         *check_agent(catalog, options=selection),

@@ -17,7 +17,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.specs.binding_chain import ChainLink, Selection, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
-from cogcli.specs.eligibility import conformance_needed, reasons
+from cogcli.specs.eligibility import minimum_conformance, reasons
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, explain_selection
 
@@ -157,7 +157,7 @@ def explain_choice(
             "capability_id": found.capability_id,
             "selection_source": None,
             "primary_binding_id": None,
-            "required_conformance_profile": conformance_needed(
+            "required_conformance_profile": minimum_conformance(
                 catalog.capability(capability_id), given
             ),
             "considered": [considered._asdict() for considered in found.considered],

@@ -45,7 +45,7 @@ from cogcli.specs.protocol import LOCK
 from cogcli.specs.selection import select
 from cogcli.specs.service_variables import address_fault
 from cogcli.specs.skill import capabilities_of
-from cogcli.specs.skill_search import search_words
+from cogcli.specs.skill_search import search_metadata
 from cogcli.specs.word_search import SearchField, search
 
 InventoryRow = Json
@@ -151,7 +151,7 @@ def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
         "aliases": list(spec.aliases),
         **_members(spec, "deprecated", "replacement"),
         "bindings": list(view.catalog.bindings_of.get(spec.id, ())),
-        "tags": search_words(spec).tags,
+        "tags": search_metadata(spec).tags,
         "skills": [skill.id for skill in callers],
         "run": sample_run(ready[0]) if ready else "",
     }
@@ -378,7 +378,7 @@ def _collect_tags(kind: Kind, catalog: Catalog, spec: Any) -> set[str]:
     """Return the tags of a spec and of its capabilities."""
     found = [catalog.capability(id) for id in kind.capabilities(catalog, spec)]
     tagged = [one for one in (spec, *found) if isinstance(one, Skill | Capability)]
-    return {tag for one in tagged for tag in search_words(one).tag_texts}
+    return {tag for one in tagged for tag in search_metadata(one).tag_texts}
 
 
 class SearchResults(NamedTuple):

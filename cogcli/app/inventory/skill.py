@@ -12,7 +12,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.report.graph import GraphView, Node
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.sample_inputs import sample_inputs
-from cogcli.specs.skill_search import run_line, search_words, skill_texts
+from cogcli.specs.skill_search import run_line, search_metadata, skill_texts
 from cogcli.specs.word_search import SearchField
 
 
@@ -49,7 +49,7 @@ def skill_row(skill: Skill) -> Json:
 def row_texts(row: Json, spec: object) -> list[SearchField]:
     """Return the searched strings of a row: first the id, then description and tags, then the other
     members."""
-    words = search_words(spec).tag_texts if isinstance(spec, Skill | Capability) else []
+    words = search_metadata(spec).tag_texts if isinstance(spec, Skill | Capability) else []
     others = (value for name, value in row.items() if name not in ("id", "description", "file"))
     return [
         SearchField(row["id"], 4),
@@ -62,14 +62,14 @@ def row_texts(row: Json, spec: object) -> list[SearchField]:
 def texts_of_skill(row: Json, skill: Skill) -> list[SearchField]:
     """Return the searched strings of a skill."""
     fields, calls = (*skill.inputs, *skill.outputs), [step.uses for step in skill.steps]
-    words = search_words(skill)
+    words = search_metadata(skill)
     return skill_texts(row["id"], row["name"], row["description"], words, fields, calls)
 
 
 def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -> Json:
     """Return the details that are not in the row: layer, shadowed files, tags, fields, steps, and a
     sample command."""
-    words = search_words(skill)
+    words = search_metadata(skill)
     return {
         "layer": layers.of(skill.file),
         "shadows": [shadow["file"] for shadow in shadows],

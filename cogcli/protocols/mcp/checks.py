@@ -23,7 +23,7 @@ def check_service(context: CheckContext, service: Service) -> None:
     server = McpServer.of(service.settings).server
     if server is not None and server not in TABLES:
         hint = suggestion(server, TABLES) or f"there is {', '.join(TABLES)}"
-        report.need(
+        report.add_for_run(
             "service.server", ("server",), f"{subject}: no shipped server `{server}`", hint=hint
         )
     missing = find_program_fault(service, context.options.environ) if service.trusted else None

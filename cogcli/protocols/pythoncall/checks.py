@@ -29,7 +29,7 @@ def check_service(context: CheckContext, service: Service) -> None:
     if _may_import(service) and module_file(service.module, service.root) is None:
         message = f"{subject}: module `{service.module}` is not found"
         hint = "install it, or put it below the registry root"
-        report.need("service.module", ("module",), message, hint=hint)
+        report.add_for_run("service.module", ("module",), message, hint=hint)
     elif not is_shipped(service.module) and (service.trusted or not context.catalog.partial):
         _check_imports(context, service, report)
 
@@ -47,7 +47,7 @@ def _check_imports(context: CheckContext, service: Service, report: ProblemRepor
     ):
         where = f"{failed.file.replace(os.sep, '/').removeprefix(base)}:{failed.line}"
         message = f"service `{service.id}`: {where} imports `{failed.name}`: {failed.looked_for}"
-        add = report.need if failed.certain else report.warn
+        add = report.add_for_run if failed.certain else report.warn
         add("service.module", ("module",), message, hint=failed.hint)
 
 
@@ -61,7 +61,9 @@ def check_binding(context: CheckContext, binding: Binding, service: Service | No
     if file is not None and not has_function(file, binding.operation, search_first=search_first):
         message = f"binding `{binding.id}`: module `{service.module}` has no function `{binding.operation}`"
         hint = "name a top-level `def` of that module"
-        context.report(binding.file).need("service.module", ("operation",), message, hint=hint)
+        context.report(binding.file).add_for_run(
+            "service.module", ("operation",), message, hint=hint
+        )
 
 
 def _may_import(service: Service) -> bool:

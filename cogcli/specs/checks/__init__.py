@@ -28,7 +28,7 @@ def check_contracts(context: CheckContext) -> None:
 
     If only the closure of one skill is loaded, only the bindings that it needs are compared.
     """
-    catalog, needed = context.catalog, context.needed
+    catalog, needed = context.catalog, context.needed_files
     bindings = [b for b in catalog.bindings.values() if needed is None or b.file in needed.files]
     for name, protocol in context.protocols.items():
         protocol.check_contracts(context, name, bindings)
@@ -75,7 +75,7 @@ def _problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
 
 def _select_reported(context: CheckContext, problems: list[Problem]) -> list[Problem]:
     """Return the problems in the files that the catalog was loaded for."""
-    only, documents, needed = context.catalog.only, context.documents, context.needed
+    only, documents, needed = context.catalog.only, context.documents, context.needed_files
     if needed is not None:
         # Only documents of needed services were checked.
         return [p for p in problems if p.file in documents or needed.is_affected_by(p)]

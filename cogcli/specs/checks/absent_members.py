@@ -15,7 +15,7 @@ def report_absent(
     place: KeyPath,
     path: Sequence[str],
     start: int,
-    inside: PathResult,
+    result: PathResult,
     severity: Severity = "E",
     **details: Unpack[Details],
 ) -> None:
@@ -23,7 +23,7 @@ def report_absent(
 
     The first `start` segments of the path exist. `inside` is the result of following the other segments.
     """
-    absent, failed = inside.absent, start + inside.failed
+    absent, failed = result.absent, start + result.failed
     if absent is None:
         return
     text, before = ".".join(path), ".".join(path[:failed])

@@ -37,7 +37,7 @@ _WHOLE: Final = 2
 
 
 def check_bindings(context: CheckContext) -> None:
-    """Report conflicts between each binding and the rest of the catalog."""
+    """Report conflicts of each binding with its capability, its service and its document."""
     for binding in context.iterate_specs(context.catalog.bindings):
         report = context.report(binding.file).part(f"binding `{binding.id}`")
         capability = context.catalog.capability(binding.capability)
@@ -124,7 +124,7 @@ def _check_variables(context: CheckContext, binding: Binding, report: ProblemRep
             if not context.options.environ.get(name):
                 message = unset_variables_text([name], context.options.environ)
                 hint = f"export {name}=..."
-                report.need("env.missing", ("metadata", "headers", key), message, hint=hint)
+                report.add_for_run("env.missing", ("metadata", "headers", key), message, hint=hint)
 
 
 _DROPPED: Final = "a later layer declares it with fewer fields, so this one is left out"
@@ -242,13 +242,16 @@ def _check_sent_files(
 
 
 def _check_response(
-    binding: Binding, capability: Capability, before: Sequence[Capability], report: ProblemReport
+    binding: Binding,
+    capability: Capability,
+    replaced_versions: Sequence[Capability],
+    report: ProblemReport,
 ) -> None:
     for name in binding.response:
         if name not in capability.outputs:
-            replaced = any(name in one.outputs for one in before)
-            why = _DROPPED if replaced else "it is left out"
-            message = f"`response.{name}`: `{name}` is not an output of `{capability.id}`; {why}"
+            replaced = any(name in one.outputs for one in replaced_versions)
+            reason = _DROPPED if replaced else "it is left out"
+            message = f"`response.{name}`: `{name}` is not an output of `{capability.id}`; {reason}"
             hint = "" if replaced else suggestion(name, capability.outputs)
             report.warn("response.field", ("response", name), message, hint=hint, key=True)
 

@@ -98,10 +98,10 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
         report.warn("safety.irreversible", ("safety", "reversible"), message, hint=hint)
 
 
-def _check_replaced(capability: Capability, before: Capability, report: ProblemReport) -> None:
+def _check_replaced(capability: Capability, replaced: Capability, report: ProblemReport) -> None:
     """Report `safety.weakened`: a later layer may replace a capability, but must not weaken its safety."""
-    for path, reason in find_weakened(capability, before):
-        message = f"weaker than the one it replaces in {before.file}: {reason}"
+    for path, reason in find_weakened(capability, replaced):
+        message = f"weaker than the one it replaces in {replaced.file}: {reason}"
         report.error(
             "safety.weakened", path, message, hint="keep at least the replaced safety", key=True
         )
@@ -115,10 +115,12 @@ def _check_examples(capability: Capability, report: ProblemReport) -> None:
             continue
         part = report.inner(f"example {index + 1}", "metadata", "examples", index)
         _check_files(value_at(example, "files"), part)
-        _check_values(key, with_paths(example[key], str), capability.inputs, part, whole=True)
+        _check_values(
+            key, with_paths(example[key], str), capability.inputs, part, requires_all=True
+        )
         outputs = with_paths(value_at(example, "outputs"), str)
         if outputs is not None:
-            _check_values("outputs", outputs, capability.outputs, part, whole=False)
+            _check_values("outputs", outputs, capability.outputs, part, requires_all=False)
         match = value_at(example, "match")
         if match not in (None, "exact", "shape"):
             message = f"match `{match}`, expected `exact` or `shape`"
@@ -139,9 +141,11 @@ def _check_files(files: object, report: ProblemReport) -> None:
 
 
 def _check_values(
-    key: str, values: object, fields: Fields, report: ProblemReport, *, whole: bool
+    key: str, values: object, fields: Fields, report: ProblemReport, *, requires_all: bool
 ) -> None:
-    """Report values that do not fit their fields. `whole` is whether all required fields must be present."""
+    """Report values that do not fit their fields. With `requires_all`, report missing required
+    fields, too.
+    """
     if not isinstance(values, dict):
         report.warn("example.contract", (key,), "expected an object of values")
         return
@@ -149,7 +153,11 @@ def _check_values(
         if name not in fields:
             message, hint = f"unknown field `{name}`", suggestion(name, fields)
             report.warn("example.contract", (key, name), message, hint=hint, key=True)
-    given = fields if whole else {name: field for name, field in fields.items() if name in values}
+    given = (
+        fields
+        if requires_all
+        else {name: field for name, field in fields.items() if name in values}
+    )
     for violation in fit_values(given, values)[1]:
         place = (int(part) if part.isdecimal() else part for part in violation.place.split("/"))
         report.warn("example.contract", (key, *place), violation.message)

@@ -49,10 +49,10 @@ def _bounds_of(step: Step) -> Iterator[LoopBound]:
         yield LoopBound(path, "max_iterations", config.while_.max_iterations)
 
 
-def _report_bound(report: ProblemReport, bound: LoopBound, most: int) -> None:
+def _report_bound(report: ProblemReport, bound: LoopBound, maximum: int) -> None:
     """Report a loop at its bound, or at the loop if it has the default."""
     where = ".".join(map(str, bound.path))
-    message = f"{where}: found {preview(bound.rounds)}, expected a whole number from 1 to {most}"
+    message = f"{where}: found {preview(bound.rounds)}, expected a whole number from 1 to {maximum}"
     report.error("value.range", bound.path, message, hint=_name_setting("lower it", bound.ceiling))
 
 

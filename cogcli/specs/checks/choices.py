@@ -54,7 +54,7 @@ def check_host(context: CheckContext) -> None:
         if capability not in catalog.capabilities:
             if not catalog.partial:
                 message, hint = context.explain_absence("capability", capability)
-                report.need("active.capability", path, message, hint=hint, key=True)
+                report.add_for_run("active.capability", path, message, hint=hint, key=True)
         elif wrong := context.explain_wrong_binding(capability, active.binding, context.options):
             message, hint = wrong
             known, _ = usable_bindings(
@@ -62,7 +62,7 @@ def check_host(context: CheckContext) -> None:
             )
             meant = (did_you_mean(active.binding, known) or known)[:1]
             ways = [hint, *(f"cogcli bindings activate {capability} {id}" for id in meant)]
-            report.need("active.binding", path, message, hint="\n".join(filter(None, ways)))
+            report.add_for_run("active.binding", path, message, hint="\n".join(filter(None, ways)))
     for capability, override in host.overrides.items():
         _check_override(context, capability, override, _report_of(context, override))
     for capability, override in host.repeated:
@@ -84,14 +84,14 @@ def _check_override(
     if capability not in catalog.capabilities:
         if not catalog.partial:
             message, hint = context.explain_absence("capability", capability)
-            report.need(code, ("capabilities", override.position), message, hint=hint)
+            report.add_for_run(code, ("capabilities", override.position), message, hint=hint)
     elif override.binding is not None:
         if wrong := context.explain_wrong_binding(capability, override.binding):
-            report.need(code, ("binding",), wrong[0], hint=wrong[1])
+            report.add_for_run(code, ("binding",), wrong[0], hint=wrong[1])
     elif find_binding_on(catalog, capability, service) is None:
         message = f"`{capability}` has no binding on service `{service}`"
         hint = _suggest_service(context, capability, service)
-        report.need(code, ("service",), message, hint=hint)
+        report.add_for_run(code, ("service",), message, hint=hint)
 
 
 def _suggest_service(context: CheckContext, capability: str, service: str) -> str:
@@ -137,14 +137,14 @@ def _check_usable(
         if found.code == "env.missing" and _is_shipped_for_the_host(context, found, report.file):
             return
         named = _locate_variable(context, found) if found.code == "env.missing" else ""
-        report.need(found.code, path, found.message, hint=_insert_place(found.hint, named))
+        report.add_for_run(found.code, path, found.message, hint=_insert_place(found.hint, named))
 
 
-def _insert_place(hint: str, named: str) -> str:
+def _insert_place(hint: str, place: str) -> str:
     """Return a hint with the place where the variable is named, inserted before the alternatives."""
     lines = hint.split("\n") if hint else []
     after = max((n for n, line in enumerate(lines, 1) if line.startswith("export ")), default=0)
-    return "\n".join([*lines[:after], *filter(None, [named]), *lines[after:]])
+    return "\n".join([*lines[:after], *filter(None, [place]), *lines[after:]])
 
 
 def _is_shipped_for_the_host(

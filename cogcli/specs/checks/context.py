@@ -98,7 +98,7 @@ class CheckContext:
         return cast("Mapping[str, CheckedProtocol]", self.catalog.protocols)
 
     @cached_property
-    def needed(self) -> NeededFiles | None:
+    def needed_files(self) -> NeededFiles | None:
         """The files that the skill of a partial catalog depends on. None for a whole catalog.
 
         Of bindings and services, only those that are chosen and called are included.
@@ -108,7 +108,7 @@ class CheckContext:
         catalog = self.catalog
         found = [self.selection(id) for id in catalog.capabilities if id not in catalog.stubbed]
         chosen = [selection for selection in found if isinstance(selection, Selection)]
-        broken = self._find_broken(failed=len(chosen) < len(found))
+        broken = self._find_broken(selection_failed=len(chosen) < len(found))
         files = {*self._files_of_skills(), *broken.values()}
         services = {key.partition(":")[2] for key in broken}
         for selection in chosen:
@@ -124,10 +124,12 @@ class CheckContext:
         yield from (capability.file for capability in catalog.capabilities.values())
         yield from (*catalog.defaults.files.values(), *catalog.host.files)
 
-    def _find_broken(self, *, failed: bool) -> dict[str, str]:
-        """Return the relevant files with errors by `kind:id`. `failed` is whether a selection failed."""
+    def _find_broken(self, *, selection_failed: bool) -> dict[str, str]:
+        """Return the relevant files with errors by `kind:id`. With `selection_failed`, bindings and
+        services count, too.
+        """
         # A binding that does not load may be the reason for a failed selection.
-        ignored = () if failed else ("binding:", "service:")
+        ignored = () if selection_failed else ("binding:", "service:")
         broken = self.catalog.broken.items()
         return {key: file for key, file in broken if not key.startswith(ignored)}
 

@@ -133,14 +133,16 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> 
     return False
 
 
-def _check_sure_writer(flow: Dataflow, position: int, read: Read, before: int) -> None:
+def _check_sure_writer(flow: Dataflow, position: int, read: Read, earlier_writers: int) -> None:
     """Report a read of a place if every earlier writer may leave it unwritten."""
     fact = flow.facts[position]
-    if flow.sure_writers(read.reference) & before or _may_be_unwritten(fact, read):
+    if flow.sure_writers(read.reference) & earlier_writers or _may_be_unwritten(fact, read):
         return
     # The last few writers are enough: one with the same condition is near.
-    if not any(_have_same_condition(fact, flow.facts[writer]) for writer in latest(before, 16)):
-        message = f"`{read.reference.text}`: `{flow.name(before)}` may leave it unwritten"
+    if not any(
+        _have_same_condition(fact, flow.facts[writer]) for writer in latest(earlier_writers, 16)
+    ):
+        message = f"`{read.reference.text}`: `{flow.name(earlier_writers)}` may leave it unwritten"
         hint = "give that step `otherwise`, or this one the same condition"
         fact.report.warn("ref.maybe", read.path, message, hint=hint, within=read.within)
 

@@ -43,7 +43,7 @@ def check_read_types(flow: Dataflow) -> None:
 
 def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
     """Report `flow.type`, `flow.null`, and paths that lead into a scalar written by a step."""
-    reference, wanted = read.reference, read.wanted
+    reference, field = read.reference, read.wanted
     sources = _find_read_types(flow, read)
     if sources is None:
         message = f"`{reference.text}`: no path leads into `{reference.namespace}.{reference.segments[0]}`"
@@ -56,29 +56,29 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
         message = f"`{reference.text}` may be null in this text"
         hint = f"write ${{{reference.text}:-}}"
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
-    if wanted is not None:
-        _check_wanted_type(fact, read, wanted, sources)
+    if field is not None:
+        _check_read_type(fact, read, field, sources)
         if is_nullable:
-            _check_required(fact, read, wanted)
+            _check_required(fact, read, field)
 
 
-def _check_required(fact: StepFacts, read: Read, wanted: FieldSpec) -> None:
+def _check_required(fact: StepFacts, read: Read, field: FieldSpec) -> None:
     """Report `flow.null` if a field requires a value that may be null, and no condition guards it."""
     reference = read.reference
     is_guarded = any(guard.reference == reference for guard in fact.guards)
-    if not is_guarded and wanted.needs_value and wanted.type != "any":
+    if not is_guarded and field.needs_value and field.type != "any":
         message = f"`{reference.text}` may be null, `{read.name}` is required"
         hint = "give it a default, make it required, or add a condition"
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
 
 
-def _check_wanted_type(
-    fact: StepFacts, read: Read, wanted: FieldSpec, sources: Collection[str]
+def _check_read_type(
+    fact: StepFacts, read: Read, field: FieldSpec, sources: Collection[str]
 ) -> None:
     """Report `flow.type` if a value of these types does not fit the field that reads it."""
-    severity = find_type_misfit(sources, wanted.type)
-    if severity := find_type_misfit(sources, wanted.type):
-        message = f"`{read.reference.text}` is {' or '.join(sorted(sources))}, `{read.name}` wants {wanted.type}"
+    severity = find_type_misfit(sources, field.type)
+    if severity := find_type_misfit(sources, field.type):
+        message = f"`{read.reference.text}` is {' or '.join(sorted(sources))}, `{read.name}` wants {field.type}"
         fact.report.add("flow.type", severity, read.path, message, within=read.within)
 
 

@@ -39,23 +39,25 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
             report.error("gate.cycle", (), f"cycle {' -> '.join(cycle)}")
 
 
-def _check_answer(called: Capability, report: ProblemReport) -> None:
+def _check_answer(gate_capability: Capability, report: ProblemReport) -> None:
     """Report a gate that does not return `allowed`, or that has effects."""
-    if not called.answers_allowed:
+    if not gate_capability.answers_allowed:
         message, hint = "has no boolean output `allowed`", "a gate answers `allowed`"
         report.error("gate.allowed", (), message, hint=hint)
-    if called.effect == "unknown":
+    if gate_capability.effect == "unknown":
         report.warn("gate.effects", (), "its effects are not declared")
-    elif called.effect != "none":
-        report.error("gate.effects", (), f"has effect class {called.effect}, expected none")
+    elif gate_capability.effect != "none":
+        report.error(
+            "gate.effects", (), f"has effect class {gate_capability.effect}, expected none"
+        )
 
 
 def _check_same_names(
-    capability: Capability, needed: Sequence[str], report: ProblemReport, *, side: str
+    capability: Capability, required_inputs: Sequence[str], report: ProblemReport, *, side: str
 ) -> None:
     """Report the needed inputs of a gate without a mapping that are not on this side of the capability."""
     fields = capability.outputs if side == "output" else capability.inputs
-    for name in needed:
+    for name in required_inputs:
         if name not in fields:
             message = f"its required input `{name}` is not an {side} of `{capability.id}`"
             hint = f"map it: input: {{{name}: {side}.FIELD}}"
@@ -63,24 +65,32 @@ def _check_same_names(
 
 
 def _check_inputs(
-    capability: Capability, called: Capability, gate: Gate, report: ProblemReport, *, post: bool
+    capability: Capability,
+    gate_capability: Capability,
+    gate: Gate,
+    report: ProblemReport,
+    *,
+    post: bool,
 ) -> None:
     """Report `gate.input` for missing inputs of a gate, and for inputs that are not fields of the capability."""
-    needed = [name for name, field in called.inputs.items() if field.needs_value]
+    required_inputs = [name for name, field in gate_capability.inputs.items() if field.needs_value]
     if gate.input is None:
-        _check_same_names(capability, needed, report, side="output" if post else "input")
+        _check_same_names(capability, required_inputs, report, side="output" if post else "input")
         return
     sides = {"input": capability.inputs}
     if post:
         sides["output"] = capability.outputs
     for name, text in gate.input.items():
-        field = called.inputs.get(name)
+        field = gate_capability.inputs.get(name)
         if field is None:
-            message, hint = f"`{name}` is not an input of it", suggestion(name, called.inputs)
+            message, hint = (
+                f"`{name}` is not an input of it",
+                suggestion(name, gate_capability.inputs),
+            )
             report.error("gate.input", ("input", name), message, hint=hint, key=True)
         if not (text in sides and _takes_whole_side(field)):
             _check_source(capability.id, sides, name, text, report)
-    for name in needed:
+    for name in required_inputs:
         if name not in gate.input:
             report.error("gate.input", ("input",), f"its required input `{name}` is not mapped")
 
@@ -149,20 +159,24 @@ def _find_probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
         )
     if probe.safety and probe.safety.requires_confirmation:
         yield "asks a person itself", "a probe answers so that nobody has to be asked"
-    yield from _find_field_faults(probe.inputs, "input", _GIVEN, needed=tuple(_GIVEN))
+    yield from _find_field_faults(probe.inputs, "input", _GIVEN, required_names=tuple(_GIVEN))
     for name, field in probe.inputs.items():
         if field.needs_value and name not in _GIVEN:
             message = f"its required input `{name}` is nothing that a probe is given"
             yield message, f"it gets {' and '.join(_GIVEN)}"
-    yield from _find_field_faults(probe.outputs, "output", _ANSWERED, needed=("happened",))
+    yield from _find_field_faults(probe.outputs, "output", _ANSWERED, required_names=("happened",))
 
 
 def _find_field_faults(
-    fields: Fields, side: str, wanted: Mapping[str, tuple[str, ...]], *, needed: tuple[str, ...]
+    fields: Fields,
+    side: str,
+    types_by_name: Mapping[str, tuple[str, ...]],
+    *,
+    required_names: tuple[str, ...],
 ) -> Iterator[tuple[str, str]]:
-    for name, types in wanted.items():
+    for name, types in types_by_name.items():
         field = fields.get(name)
-        if field is None and name in needed:
+        if field is None and name in required_names:
             hint = suggestion(name, fields) or f"declare `{name}: {{type: {types[0]}}}`"
             yield f"has no {side} `{name}`", hint
         elif field and field.type not in types:

@@ -18,7 +18,7 @@ def check_agent(catalog: Catalog, *, options: SelectionOptions) -> list[Problem]
     Problems that only make a skill tool unusable are omitted: that tool is not offered to the model, and everything
     else works. If a later layer makes a shipped file unusable, the problem is an ordinary error here.
     """
-    needed = CheckContext(_omit_tools(catalog), options).needed
+    needed = CheckContext(_omit_tools(catalog), options).needed_files
     found = check(catalog, options=options, shipped_too=True)
     return [
         each

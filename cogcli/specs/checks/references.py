@@ -49,23 +49,27 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
 
 
 def build_plausible_read_fault(
-    text: str, found: ReferenceLookalike, skill: Skill, loops: frozenset[str]
+    text: str, lookalike: ReferenceLookalike, skill: Skill, loops: frozenset[str]
 ) -> TextFault:
     """Return the fault `ref.text` of a literal that contains an apparent reference."""
 
     def guess(path: str) -> str:
         return guess_reference(path, skill, loops)
 
-    right, instead = (
-        suggest_correct_form(text, found, loops, guess),
+    correct_form, literal_hint = (
+        suggest_correct_form(text, lookalike, loops, guess),
         "or {$literal: ...} for this very text",
     )
-    shown = found.found if len(found.found) <= 60 else f"{found.found[:60]}…"
-    if found.fills:
-        return TextFault("ref.text", f"`{shown}` is not filled in", f"write {right}, {instead}")
-    if found.found == found.path:
-        return TextFault("ref.text", f"`{shown}` has blanks around it", f"write {right}, {instead}")
-    hint = f"write {right}, {instead}; expressions stand in condition, items and on"
+    shown = lookalike.found if len(lookalike.found) <= 60 else f"{lookalike.found[:60]}…"
+    if lookalike.fills:
+        return TextFault(
+            "ref.text", f"`{shown}` is not filled in", f"write {correct_form}, {literal_hint}"
+        )
+    if lookalike.found == lookalike.path:
+        return TextFault(
+            "ref.text", f"`{shown}` has blanks around it", f"write {correct_form}, {literal_hint}"
+        )
+    hint = f"write {correct_form}, {literal_hint}; expressions stand in condition, items and on"
     return TextFault("ref.text", f"`{shown}` is not computed", hint)
 
 
@@ -190,14 +194,16 @@ def _explain_unknown_slot(reference: Reference, slots: Sequence[str]) -> TextFau
     return TextFault("ref.slot", message, hint, severity)
 
 
-def _find_scalar_slot(namespace: str, slot: str, below: Sequence[str]) -> str:
-    """Return a description of the slot's value if no path can lead into it. Empty if the path `below` may exist."""
-    if not below:
+def _find_scalar_slot(namespace: str, slot: str, segments: Sequence[str]) -> str:
+    """Return a description of the slot's value if no path leads into it, else an empty text.
+    `segments` is that path.
+    """
+    if not segments:
         return ""
     if f"{namespace}.{slot}" in _TEXT_ATTRIBUTES:
         return "text"
     is_list = namespace == "working" and slot != "artifacts"
-    return "a list" if is_list and not below[0].isdecimal() else ""
+    return "a list" if is_list and not segments[0].isdecimal() else ""
 
 
 def _explain_walk(reference: Reference, scalar: str, *, expression: bool) -> TextFault:

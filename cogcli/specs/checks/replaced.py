@@ -102,13 +102,13 @@ def _find_targets(skill: Skill, of_step: int | None) -> Iterator[str]:
             yield from (name for _, name in targets_of(step))
 
 
-def _find_replacements(catalog: Catalog, named: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _find_replacements(catalog: Catalog, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the named specs that replace a shipped one, as (id, file).
 
     A name without a kind is a capability.
     """
     shipped = {(shadow.kind, shadow.id) for shadow in catalog.shadows if shadow.layer == BUILT_IN}
-    for name in named:
+    for name in names:
         kind, _, id = name.rpartition(":")
         found = {
             "": catalog.capability(id),

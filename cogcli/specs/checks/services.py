@@ -63,7 +63,7 @@ def _check_address(service: Service, key: str, report: ProblemReport) -> None:
         hint = "write network: private, if it is yours" if private else ""
         if service.network == "private" and not service.trusted:
             hint = "trust the project: cogcli config trust"
-        report.need("safety.scope", (key,), f"{host} {refusal}", hint=hint)
+        report.add_for_run("safety.scope", (key,), f"{host} {refusal}", hint=hint)
 
 
 def _check_variables(context: CheckContext, service: Service, report: ProblemReport) -> None:
@@ -72,14 +72,14 @@ def _check_variables(context: CheckContext, service: Service, report: ProblemRep
     if service.variables:
         lacking = lacking_variables(service, context.options.environ)
         if fault := address_fault(service):
-            report.need("service.url", (), fault, hint="look at their values")
+            report.add_for_run("service.url", (), fault, hint="look at their values")
     unset = {*unset_variables(None, service, context.options.environ), *lacking}
     for name in (*variables_of(None, service), *lacking):
         value = context.options.environ.get(name)
         path = path_of_variable(service, name)
         if name in unset:
             message = unset_variables_text([name], context.options.environ)
-            report.need("env.missing", path, message, hint=f"export {name}=...")
+            report.add_for_run("env.missing", path, message, hint=f"export {name}=...")
         elif service.trusted and value and len(value) < SHORTEST_SECRET and name in secrets:
             message = f"environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"
             report.warn(

@@ -121,43 +121,49 @@ def check_nesting(context: CheckContext) -> None:
 
 def _check_depth(
     context: CheckContext,
-    nested: dict[str, list[str]],
+    nested_by_skill: dict[str, list[str]],
     id: str,
     depths: dict[str, int],
     maximum: int,
-    what: str,
+    kind: str,
 ) -> None:
-    if _measure_depth(nested, id, depths) > maximum:
-        deepest = max(nested[id], key=lambda name: depths.get(name, 0))
-        message = f"{what} nest more than {maximum} deep"
+    if _measure_depth(nested_by_skill, id, depths) > maximum:
+        deepest = max(nested_by_skill[id], key=lambda name: depths.get(name, 0))
+        message = f"{kind} nest more than {maximum} deep"
         _report_nesting(context, context.catalog.skills[id], "skill.depth", message, deepest)
 
 
-def _measure_depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
-    """Return how many levels of skills are nested in a skill, at most one more than allowed. A cycle is one level."""
+def _measure_depth(nested_by_skill: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
+    """Return the depth of nested skills in a skill, at most one more than allowed. A cycle counts
+    as one level.
+    """
     stack = [id]
     while stack:
         current = stack[-1]
         if current not in depths:
             depths[current] = -1
-            stack += [below for below in nested.get(current, ()) if below not in depths]
+            stack += [
+                nested_skill
+                for nested_skill in nested_by_skill.get(current, ())
+                if nested_skill not in depths
+            ]
             continue
         stack.pop()
         if depths[current] < 0:
-            below = [max(depths[n], 0) + 1 for n in nested.get(current, ())]
-            depths[current] = max(below, default=0)
+            nested_skill = [max(depths[n], 0) + 1 for n in nested_by_skill.get(current, ())]
+            depths[current] = max(nested_skill, default=0)
     return depths[id]
 
 
 def _report_nesting(
-    context: CheckContext, skill: Skill, code: str, message: str, nested: str
+    context: CheckContext, skill: Skill, code: str, message: str, nested_id: str
 ) -> None:
     """Report a problem at the first step that calls the nested skill."""
     calls = (
         (n, path)
         for n, step in enumerate(skill.steps)
         for path, name in targets_of(step)
-        if name == NESTED + nested
+        if name == NESTED + nested_id
     )
     index, path = next(calls)
     context.step_report(skill, index).error(code, path, message)

@@ -156,42 +156,42 @@ class StepFacts:
         self.holds: bool | None = condition if isinstance(condition, bool) else None
         """The value of a constant condition."""
 
-    def called(self) -> str:
+    def target_name(self) -> str:
         """Return the name of the step's target, for messages."""
-        names = [f"`{called.name}`" for called in self.interface.called]
+        names = [f"`{target.name}`" for target in self.interface.called]
         return names[0] if len(names) == 1 else f"any of {', '.join(names[:5])}"
 
 
 def interface_of(catalog: Catalog, step: Step) -> Interface:
     """Return the contract of a step."""
-    called = []
+    targets = []
     for path, name in targets_of(step):
         nested = name.startswith(NESTED)
         spec = catalog.skills.get(name[len(NESTED) :]) if nested else catalog.capability(name)
-        called.append(ResolvedTarget(name, path, spec))
-    known = [entry.spec for entry in called if entry.spec is not None]
+        targets.append(ResolvedTarget(name, path, spec))
+    known = [entry.spec for entry in targets if entry.spec is not None]
     # A gate may skip the step.
     degrades = any(
         gate.on_fail == "degrade"
-        for entry in called
+        for entry in targets
         if entry.capability
         for gate in entry.capability.gates
     )
     return Interface(
-        called=tuple(called),
-        complete=len(known) == len(called),
-        inputs=known[0].inputs if len(called) == 1 and known else _join_inputs(known),
+        called=tuple(targets),
+        complete=len(known) == len(targets),
+        inputs=known[0].inputs if len(targets) == 1 and known else _join_inputs(known),
         outputs=_find_outputs(step, known),
         degrades=degrades,
-        results=_find_results(step, called),
+        results=_find_results(step, targets),
     )
 
 
-def _find_results(step: Step, called: Sequence[ResolvedTarget]) -> dict[str, Fields]:
+def _find_results(step: Step, targets: Sequence[ResolvedTarget]) -> dict[str, Fields]:
     scatter = step.config.scatter
     if scatter is None or scatter.merge != "collect":
         return {}
-    named = zip(scatter.targets, called, strict=True)
+    named = zip(scatter.targets, targets, strict=True)
     return {name: entry.spec.outputs for name, entry in named if entry.spec is not None}
 
 

@@ -35,14 +35,14 @@ def check_input(step: StepFacts) -> None:
         path = ("input", name)
         wanted = inputs.get(name)
         if wanted is None and step.interface.complete:
-            message = f"`{name}` is not an input of {step.called()}, so not passed on"
+            message = f"`{name}` is not an input of {step.target_name()}, so not passed on"
             report.warn(
                 "step.input-undeclared", path, message, hint=suggestion(name, inputs), key=True
             )
         _check_value(step, name, value, path, wanted)
     for name, wanted in inputs.items():
         if wanted.needs_value and name not in values:
-            message = f"required input `{name}` of {step.called()} is not mapped"
+            message = f"required input `{name}` of {step.target_name()} is not mapped"
             path = report.first(("input",), ("uses",))
             report.error("step.input-missing", path, message, hint=f"add {name}: ...", key=True)
 
@@ -53,7 +53,7 @@ def check_otherwise(step: StepFacts) -> None:
     for name, value in (step.step.config.otherwise or {}).items():
         path = ("config", "otherwise", name)
         if name not in outputs and step.interface.complete:
-            message = f"otherwise: `{name}` is not an output of {step.called()}"
+            message = f"otherwise: `{name}` is not an output of {step.target_name()}"
             step.report.error(
                 "step.output-unknown", path, message, hint=suggestion(name, outputs), key=True
             )
@@ -61,22 +61,22 @@ def check_otherwise(step: StepFacts) -> None:
 
 
 def _check_value(
-    step: StepFacts, name: str, value: object, path: KeyPath, wanted: FieldSpec | None
+    step: StepFacts, name: str, value: object, path: KeyPath, field: FieldSpec | None
 ) -> None:
     """Record the references in a value, and report a literal that cannot fit."""
     literal, misused = True, False
     for part in parts_of(value, path):
-        has_read = _check_part(step, part, name, path, wanted)
+        has_read = _check_part(step, part, name, path, field)
         literal = literal and not has_read
         misused = misused or part.kind in ("odd", "mixed") or (has_read and part.kind == "braces")
-    if wanted is not None and not misused and (literal or not isinstance(value, str)):
-        reason = _explain_misfit(value, wanted, whole=literal)
+    if field is not None and not misused and (literal or not isinstance(value, str)):
+        reason = _explain_misfit(value, field, is_literal_value=literal)
         if reason:
             step.report.error("flow.type", path, f"`{name}`: {reason}")
 
 
 def _check_part(
-    step: StepFacts, part: ValuePart, name: str, path: KeyPath, wanted: FieldSpec | None
+    step: StepFacts, part: ValuePart, name: str, path: KeyPath, field: FieldSpec | None
 ) -> bool:
     """Record the references in a string, or report its fault. Return False if the text is a literal."""
     match part.kind:
@@ -95,7 +95,7 @@ def _check_part(
         case "text":
             _check_text(step, part, name)
         case "plain":
-            return _check_plain_text(step, part, name, wanted if part.path == path else None)
+            return _check_plain_text(step, part, name, field if part.path == path else None)
     return True
 
 
@@ -108,17 +108,15 @@ def _check_braces(step: StepFacts, part: ValuePart) -> bool:
     return True
 
 
-def _check_plain_text(
-    step: StepFacts, part: ValuePart, name: str, wanted: FieldSpec | None
-) -> bool:
+def _check_plain_text(step: StepFacts, part: ValuePart, name: str, field: FieldSpec | None) -> bool:
     """Record a reference, or report a string that was meant to be one. Return False for any other string."""
     if reference := reference_of(part.text, step.loops):
-        note_reference(step, Read(reference, part.path, name, wanted))
+        note_reference(step, Read(reference, part.path, name, field))
     elif fault := explain_near_miss(part.text, step.loops):
         step.report.fault(fault, part.path)
-    elif found := find_plausible(part.text, step.loops):
-        fault = build_plausible_read_fault(part.text, found, step.skill, step.loops)
-        step.report.fault(fault, part.path, within=(part.text, found.offset))
+    elif lookalike := find_plausible(part.text, step.loops):
+        fault = build_plausible_read_fault(part.text, lookalike, step.skill, step.loops)
+        step.report.fault(fault, part.path, within=(part.text, lookalike.offset))
     else:
         return False
     return True
@@ -140,7 +138,7 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
         read = Read(slot.reference, path, name, text=text, offset=slot.offset, lenient=lenient)
         note_reference(step, read._replace(filled=True))
     places = [slot.offset for slot in slots]
-    odd = [each for each in placeholders(text, loops, named=True) if each.offset not in places]
+    odd = [each for each in placeholders(text, loops, known_only=True) if each.offset not in places]
     if reference_of(text, loops):
         odd.append(ReferenceLookalike(0, text, text))
     for found in odd[:1]:
@@ -177,43 +175,44 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
         step.reads.append(read)
 
 
-def find_type_misfit(sources: Collection[str], wanted: str) -> Severity | None:
-    """Return the severity of using a value of one of these types as the wanted type. None if a type fits.
+def find_type_misfit(sources: Collection[str], expected: str) -> Severity | None:
+    """Return the severity of a value of one of these types where another type is expected, or None
+    if one fits.
 
-    A number where an integer is wanted is a warning, any other misfit an error. Only a file is a file: no value of an
-    unknown type may name one.
+    A number for an integer is a warning, any other misfit an error. Only a file fits a file: a
+    value of unknown type must not name one.
     """
-    if wanted == "file":
+    if expected == "file":
         return None if "file" in sources else "E"
     for source in sources:
         if (
-            source == wanted
-            or "any" in (source, wanted)
-            or (source, wanted) == ("integer", "number")
+            source == expected
+            or "any" in (source, expected)
+            or (source, expected) == ("integer", "number")
         ):
             return None
-    return "W" if wanted == "integer" and "number" in sources else "E"
+    return "W" if expected == "integer" and "number" in sources else "E"
 
 
-def _explain_misfit(value: object, wanted: FieldSpec, *, whole: bool) -> str:
-    """Return why a literal value cannot fit a field, or an empty string.
+def _explain_misfit(value: object, field: FieldSpec, *, is_literal_value: bool) -> str:
+    """Return why a literal value cannot fit a field, or an empty text.
 
-    Without `whole`, the value contains references, so that only its kind is known.
+    Unless `is_literal_value`, the value contains references, and only its kind is known.
     """
     if is_literal(value):
-        value, whole = value[LITERAL], True
+        value, is_literal_value = value[LITERAL], True
     if value is None:
         return ""
     if is_text(value):
-        misfit = find_type_misfit(["string"], wanted.type)
-        return f"expected {wanted.type}, found text" if misfit else ""
-    if not whole:
+        misfit = find_type_misfit(["string"], field.type)
+        return f"expected {field.type}, found text" if misfit else ""
+    if not is_literal_value:
         kind = _TYPE_OF_HOLDER.get(type(value), "any")
-        misfit = find_type_misfit([kind], wanted.type)
-        return f"expected {wanted.type}, found {preview(value)}" if misfit else ""
+        misfit = find_type_misfit([kind], field.type)
+        return f"expected {field.type}, found {preview(value)}" if misfit else ""
     if _holds_literal(value):
         return ""
-    _, violations = fit_values({"": wanted.replace(schema=None)}, {"": value})
+    _, violations = fit_values({"": field.replace(schema=None)}, {"": value})
     return violations[0].message.partition("`: ")[2] if violations else ""
 
 

@@ -75,47 +75,49 @@ def _check_strategies(step: StepFacts, targets: Collection[str]) -> None:
             step.report.error("step.output-unknown", path, message, hint=hint, key=True)
 
 
-def _find_produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
+def _find_produced_field(
+    step: StepFacts, source: str, path: KeyPath
+) -> tuple[FieldSpec, InnerShape]:
     """Return the field and the known shape that an entry of the `output` mapping reads.
 
     The type is `any` for a path and for an invalid source.
     """
     outputs = step.interface.outputs
-    if left in outputs:
-        return outputs[left], step.interface.shape(left)
-    head = left.partition(".")[0]
+    if source in outputs:
+        return outputs[source], step.interface.shape(source)
+    head = source.partition(".")[0]
     if head in outputs:
-        return _find_inner_field(step, left, path)
-    reference = reference_of(left, frozenset())
+        return _find_inner_field(step, source, path)
+    reference = reference_of(source, frozenset())
     if reference and reference.namespace in ("inputs", "vars", "outputs"):
         note_reference(step, Read(reference, path), key=True)
-        declared = step.skill.inputs.get(left[7:]) if reference.namespace == "inputs" else None
+        declared = step.skill.inputs.get(source[7:]) if reference.namespace == "inputs" else None
         copied = FieldSpec(type=declared.type if declared else "any", required=True)
         return copied, shape_of(declared) if declared else InnerShape()
     if step.interface.complete:
-        message = f"`{left}` is neither an output of {step.called()} nor a reference to copy"
-        hint = _suggest_output(outputs, left)
+        message = f"`{source}` is neither an output of {step.target_name()} nor a reference to copy"
+        hint = _suggest_output(outputs, source)
         step.report.error("step.output-unknown", path, message, hint=hint, key=True)
     return FieldSpec(type="any", required=True), InnerShape()
 
 
-def _find_inner_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
+def _find_inner_field(step: StepFacts, source: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
     """Return the field and the known shape at a path in an output."""
-    head, *below = left.split(".")
+    head, *segments = source.split(".")
     field = step.interface.outputs[head]
     produced = FieldSpec(type="any", required=field.required)
     if field.type not in ("object", "array", "any"):
-        message = f"`{left}`: output `{head}` is {field.type}, no path leads into it"
+        message = f"`{source}`: output `{head}` is {field.type}, no path leads into it"
         step.report.error("ref.walk", path, message, key=True)
         return produced, InnerShape()
-    inside = follow([step.interface.shape(head)], below, lists=True)
-    report_absent(step.report, path, (head, *below), 1, inside, key=True)
-    return produced, inside.shapes[0] if inside.shapes else InnerShape()
+    result = follow([step.interface.shape(head)], segments, lists=True)
+    report_absent(step.report, path, (head, *segments), 1, result, key=True)
+    return produced, result.shapes[0] if result.shapes else InnerShape()
 
 
-def _suggest_output(outputs: Fields, left: str) -> str:
+def _suggest_output(outputs: Fields, source: str) -> str:
     """Return a hint with the output that a string probably means, or with all outputs."""
-    inner = find_first_path(left)
+    inner = find_first_path(source)
     last = inner.rpartition(".")[2]
     if last in outputs:
         return f"write {last}"
@@ -154,10 +156,12 @@ def _note_write(step: StepFacts, write: PlannedWrite) -> None:
         step.report.error("flow.slot", write.path, message)
 
 
-def _may_skip(step: StepFacts, left: str) -> bool:
+def _may_skip(step: StepFacts, source: str) -> bool:
     """Return whether the step may succeed without making the write for this source."""
     config = step.step.config
     if not step.interface.degrades and (config.condition is None or step.holds):
         return False
-    names, given = {left, left.split(".")[0]}, config.otherwise or {}
-    return names.isdisjoint(given) and not (given and names.isdisjoint(step.interface.outputs))
+    names, defaults = {source, source.split(".")[0]}, config.otherwise or {}
+    return names.isdisjoint(defaults) and not (
+        defaults and names.isdisjoint(step.interface.outputs)
+    )

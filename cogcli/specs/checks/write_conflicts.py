@@ -39,22 +39,26 @@ def check_races(flow: Dataflow) -> None:
                 found[strategy] = found.get(strategy, 0) | 1 << position
 
 
-def _may_overlap(one: str, other: str) -> bool:
-    return one == other and STRATEGIES[one].keeps_present
+def _may_overlap(strategy: str, other_strategy: str) -> bool:
+    return strategy == other_strategy and STRATEGIES[strategy].keeps_present
 
 
-def _report_race(report: ProblemReport, write: PlannedWrite, strategy: str, other: str) -> None:
-    message = f"`{write.target.text}` is also written by concurrent step `{other}`"
-    hint = f"add `{other}` to depends_on, or let both append or deep_merge"
+def _report_race(
+    report: ProblemReport, write: PlannedWrite, strategy: str, other_step: str
+) -> None:
+    message = f"`{write.target.text}` is also written by concurrent step `{other_step}`"
+    hint = f"add `{other_step}` to depends_on, or let both append or deep_merge"
     severity: Severity = "W" if strategy == write.strategy == "replace" else "E"
     report.add("target.race", severity, write.path, message, hint=hint)
 
 
-def _find_overlapping(at: Masks, below: Masks, place: StatePath) -> Iterator[tuple[str, int]]:
-    yield from at.get(place, {}).items()
-    yield from below.get(place, {}).items()
+def _find_overlapping(
+    writers_at: Masks, writers_below: Masks, place: StatePath
+) -> Iterator[tuple[str, int]]:
+    yield from writers_at.get(place, {}).items()
+    yield from writers_below.get(place, {}).items()
     for end in range(2, len(place)):
-        yield from at.get(place[:end], {}).items()
+        yield from writers_at.get(place[:end], {}).items()
 
 
 def check_rewrites(flow: Dataflow) -> None:

@@ -8,7 +8,7 @@ import pytest
 from fakes.specs import capability, skill, step
 
 from cogcli.declarations.capability_spec import Capability
-from cogcli.specs.skill_search import answer_for, rank, run_line, search_words
+from cogcli.specs.skill_search import answer_for, rank, run_line, search_metadata
 from cogcli.specs.skill_tools import contract_of
 
 CALLED = {"c.a": capability("c.a")}
@@ -36,7 +36,7 @@ TOOLS = {
 
 
 def test_words_of_metadata_that_are_no_texts_are_shown_but_not_searched() -> None:
-    found = search_words(skill(step("s", "c.a"), metadata={"tags": ["a", 5], "use_cases": "b"}))
+    found = search_metadata(skill(step("s", "c.a"), metadata={"tags": ["a", 5], "use_cases": "b"}))
     assert (found.tags, found.tag_texts, found.use_cases) == (["a", 5], ["a"], [])
 
 
