@@ -15,7 +15,7 @@ from cogcli.specs import checks
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.json_schema import schema_of
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shape import NumberShape, RecordKey, RecordShape, Text, clean
+from cogcli.specs.shape import NumberShape, RecordKey, RecordShape, Text, clean_value
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shapes import KINDS, check_file, shape_of
 from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
@@ -96,9 +96,9 @@ def test_null_on_an_optional_key_is_absent_and_on_a_required_one_wrong() -> None
 
 
 def test_cleaned_drops_authors_keys_and_nulls_and_keeps_integers() -> None:
-    assert clean(SHAPE, {"id": "a", "x-note": 1, "n": 3.0}) == {"id": "a", "n": 3}
-    assert type(clean(SHAPE, {"id": "a", "n": 3.0})["n"]) is int
-    assert clean(SHAPE, {"id": "a", "n": None}) == {"id": "a"}
+    assert clean_value(SHAPE, {"id": "a", "x-note": 1, "n": 3.0}) == {"id": "a", "n": 3}
+    assert type(clean_value(SHAPE, {"id": "a", "n": 3.0})["n"]) is int
+    assert clean_value(SHAPE, {"id": "a", "n": None}) == {"id": "a"}
 
 
 def test_foreign_names_are_never_ignored() -> None:
