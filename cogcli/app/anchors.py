@@ -66,7 +66,7 @@ def read_anchor(path: str) -> dict[str, Head]:
     for number, row in enumerate(rows, 1):
         if row is None:
             continue
-        head = _head_from_words(row)
+        head = _parse_head(row)
         if head is None or found.get(head.episode_id, head) != head:
             raise UsageError(
                 "usage.value",
@@ -115,8 +115,8 @@ def _rows_from_json(data: bytes) -> list[list[str] | None]:
     return [[str(head.episode_id), str(head.events), str(head.head)] for head in heads]
 
 
-def _head_from_words(words: list[str]) -> Head | None:
+def _parse_head(fields: list[str]) -> Head | None:
     """Return the head that an entry describes; None if the entry is invalid."""
-    if len(words) != 3 or not is_episode_id(words[0]) or not _NUMBER.fullmatch(words[1]):
+    if len(fields) != 3 or not is_episode_id(fields[0]) or not _NUMBER.fullmatch(fields[1]):
         return None
-    return Head(words[0], int(words[1]), words[2]) if is_digest(words[2]) else None
+    return Head(fields[0], int(fields[1]), fields[2]) if is_digest(fields[2]) else None

@@ -44,20 +44,20 @@ class WaitingRequest(NamedTuple):
 
 
 def list_requests(
-    settings: Settings, warn: Callable[[CogcliError], None], again: str = ""
+    settings: Settings, warn: Callable[[CogcliError], None], global_flags: str = ""
 ) -> list[WaitingRequest]:
     """Return the open requests of all waiting runs and of sessions that are alive, newest first.
 
     `warn` gets the errors of logs that cannot be read."""
-    found: list[WaitingRequest] = []
+    requests: list[WaitingRequest] = []
     for row in list_episodes(settings, WAITING, None):
         if not _may_have_requests(row):
             continue
         try:
-            found += requests_of(settings, row, again)
+            requests += requests_of(settings, row, global_flags)
         except CogcliError as error:
             warn(error)
-    return sorted(found, key=lambda each: each.view.requested_at, reverse=True)
+    return sorted(requests, key=lambda each: each.view.requested_at, reverse=True)
 
 
 class RecordedAnswer(NamedTuple):
@@ -106,15 +106,19 @@ class ShownRequest(NamedTuple):
         return self.view.to_payload() if self.answer is None else self.answer.to_payload()
 
 
-def find_shown(
-    settings: Settings, names: Sequence[str], warn: Callable[[CogcliError], None], again: str = ""
+def find_requests_to_show(
+    settings: Settings,
+    names: Sequence[str],
+    warn: Callable[[CogcliError], None],
+    global_flags: str = "",
 ) -> list[ShownRequest]:
-    """Return the requests that these words name, each once, whether they are open or answered.
+    """Return the requests that these names match, each once, open or answered.
 
-    A word names an open request as for `find_requests`. The id of an answered one is looked for in the runs that wait;
-    an episode stands for all its requests, also after its end. Raise the errors of `find_requests`.
+    A name matches an open request as in `find_requests`. The ids of answered requests are looked up
+    in the waiting runs. An episode matches all its requests, also after its end. Raise the errors
+    of `find_requests`.
     """
-    waiting = list_requests(settings, warn, again)
+    waiting = list_requests(settings, warn, global_flags)
     found: dict[str, ShownRequest] = {}
     for name in names:
         shown = [*_find_answered(settings, name, warn)]
@@ -162,14 +166,16 @@ def _may_have_requests(row: EpisodeRow) -> bool:
     return is_live_session(row) or row.shown_status == "pending"
 
 
-def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[WaitingRequest]:
+def requests_of(
+    settings: Settings, row: EpisodeRow, global_flags: str = ""
+) -> list[WaitingRequest]:
     """Return the open requests of an episode. Raise UnusableEnvironment `episode.unreadable`."""
     now = settings.clock.now()
     return [
         WaitingRequest(
             row.directory,
             view_request(
-                event, episode_id=row.id, skill=row.skill or "", now=now, global_flags=again
+                event, episode_id=row.id, skill=row.skill or "", now=now, global_flags=global_flags
             ),
             event,
             row.shown_status == "running",
@@ -179,14 +185,18 @@ def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[Wa
 
 
 def find_requests(
-    settings: Settings, names: Sequence[str], warn: Callable[[CogcliError], None], again: str = ""
+    settings: Settings,
+    names: Sequence[str],
+    warn: Callable[[CogcliError], None],
+    global_flags: str = "",
 ) -> list[WaitingRequest]:
-    """Return the open requests that these words name, each once.
+    """Return the open requests that these names match, each once.
 
-    A word is the id of a request or its beginning, an episode, which stands for all its requests, or the capability or
-    gate of a single request. Raise UsageError `episode.unknown-approval`, `episode.ambiguous`.
+    A name is the id of a request or its beginning, an episode (which matches all its requests), or
+    the capability or gate of a single request. Raise UsageError `episode.unknown-approval`,
+    `episode.ambiguous`.
     """
-    waiting = list_requests(settings, warn, again)
+    waiting = list_requests(settings, warn, global_flags)
     found: list[WaitingRequest] = []
     for name in names:
         found += [each for each in _find(settings, waiting, name) if each not in found]
@@ -204,21 +214,21 @@ def _find(settings: Settings, waiting: list[WaitingRequest], name: str) -> list[
 
 
 def _require_one(
-    found: list[WaitingRequest], name: str, waiting: list[WaitingRequest]
+    matches: list[WaitingRequest], name: str, waiting: list[WaitingRequest]
 ) -> list[WaitingRequest]:
     """Return the only request that a word names. Raise UsageError for none, or for several."""
-    if not found:
+    if not matches:
         raise _unknown_error(name, waiting)
-    if len(found) > 1:
-        ids = ", ".join(each.view.approval_id for each in found[:_MAX_LISTED])
+    if len(matches) > 1:
+        ids = ", ".join(each.view.approval_id for each in matches[:_MAX_LISTED])
         raise UsageError(
             "episode.ambiguous",
-            f"`{name}` names {len(found)} requests",
+            f"`{name}` names {len(matches)} requests",
             expected="the id of one, or of each that you mean",
             found=ids,
             next=("cogcli approvals ls",),
         )
-    return found
+    return matches
 
 
 def _of_episode(
@@ -252,7 +262,7 @@ def _unknown_error(name: str, waiting: list[WaitingRequest]) -> UsageError:
 
 
 def record(
-    settings: Settings, requests: Sequence[WaitingRequest], approver: Approver, *, granted: bool
+    settings: Settings, requests: Sequence[WaitingRequest], approver: Approver, *, is_granted: bool
 ) -> list[Path]:
     """Record the answer to all these requests, or to none, and return the directories of the runs that wait.
 
@@ -269,8 +279,8 @@ def record(
         else:
             by_run.setdefault(each.directory, []).append(each.view.approval_id)
     for of_session in live.values():
-        check_answers(settings, of_session, approver, granted=granted)
-    record_answers(environment_of(settings), by_run, approver, granted=granted)
+        check_answers(settings, of_session, approver, is_granted=is_granted)
+    record_answers(environment_of(settings), by_run, approver, granted=is_granted)
     for of_session in live.values():
-        leave_answers(settings, of_session, approver, granted=granted)
+        leave_answers(settings, of_session, approver, is_granted=is_granted)
     return list(by_run)

@@ -49,7 +49,7 @@ class Transfer(NamedTuple):
     error: CogcliError | None = None
 
 
-class _Placed(NamedTuple):
+class _UnsyncedTransfer(NamedTuple):
     """An episode whose archive is not known to be on disk yet."""
 
     directory: Path
@@ -83,13 +83,15 @@ class EpisodeArchiver:
             for series in self._series.values():
                 series.close()
 
-    def _find_archived(self, wanted: set[str]) -> dict[str, Path]:
+    def _find_archived(self, wanted_ids: set[str]) -> dict[str, Path]:
         """Return the archives that have any of these episodes, by id."""
         archives = open_archives(self._runs_dir)
-        found: dict[str, Path] = {}
+        archive_by_id: dict[str, Path] = {}
         for archive in archives.archives() if archives is not None else ():
-            found |= dict.fromkeys(wanted.intersection(archive.episode_ids()), archive.path)
-        return found
+            archive_by_id |= dict.fromkeys(
+                wanted_ids.intersection(archive.episode_ids()), archive.path
+            )
+        return archive_by_id
 
     def _archive_together(self, directories: list[Path]) -> Iterator[Transfer]:
         placed = [self._place(directory) for directory in directories]
@@ -98,7 +100,7 @@ class EpisodeArchiver:
         for one in placed:
             yield one if isinstance(one, Transfer) else self._remove_folder(one)
 
-    def _place(self, directory: Path) -> _Placed | Transfer:
+    def _place(self, directory: Path) -> _UnsyncedTransfer | Transfer:
         """Append an episode, unless an archive has it. Return the result if there is nothing more to do."""
         name = directory.name
         found = self._archived.get(name)
@@ -108,11 +110,11 @@ class EpisodeArchiver:
             if found is not None:
                 if conflict := find_conflict(directory, found):
                     raise conflict
-                return _Placed(directory, found)
+                return _UnsyncedTransfer(directory, found)
             row = self._require_fit(directory)
             with Folder.open(directory) as folder:
                 series, line = self._series_of(row)
-                return _Placed(directory, series.append_folder(folder, line=line).path)
+                return _UnsyncedTransfer(directory, series.append_folder(folder, line=line).path)
         except OSError as error:
             refused = unreadable(directory, error.strerror or "cannot be opened")
             return Transfer(name, None, error=refused)
@@ -158,9 +160,9 @@ class EpisodeArchiver:
         line = str(row.tags.get("line") or "") if batch else ""
         return self._series[batch], int(line) if re.fullmatch(r"[1-9]\d{0,11}", line) else 0
 
-    def _remove_folder(self, placed: _Placed) -> Transfer:
+    def _remove_folder(self, transfer: _UnsyncedTransfer) -> Transfer:
         """Remove the folder of an archived episode."""
-        directory, archive = placed
+        directory, archive = transfer
         size = size_of(directory)
         if remove_archived_folder(directory, archive):
             return Transfer(directory.name, archive / directory.name, size)

@@ -48,7 +48,7 @@ def invoke_command(start: RecordedStart) -> str:
     request = _request_of(start.agent)
     if request.refused_by:
         return "cogcli agent invoke --help"
-    return join(["cogcli", "agent", "invoke", *_command_words(start, request)])
+    return join(["cogcli", "agent", "invoke", *_invoke_arguments(start, request)])
 
 
 def agent_rerun_error(episode_id: str, start: RecordedStart) -> UsageError:
@@ -78,7 +78,7 @@ def _format_param(name: str, value: object) -> str:
     return f"{name}={value}" if isinstance(value, str) else f"{name}:={json.dumps(value)}"
 
 
-def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[str]:
+def _invoke_arguments(start: RecordedStart, request: RecordedRequest) -> Iterator[str]:
     """Yield the arguments of `agent invoke`."""
     policy = start.policy or RecordedPolicy()
     yield from ("--message", request.message)

@@ -68,19 +68,19 @@ def _describe_bindings_of(
     return {name: descriptions[name] for name in names}
 
 
-def _add_broken_ids(catalog: Catalog, kind: str, known: dict[str, str]) -> dict[str, str]:
+def _add_broken_ids(catalog: Catalog, kind: str, known_ids: dict[str, str]) -> dict[str, str]:
     """Return the known ids of a kind, and the ids of its files with errors."""
     broken = (name.partition(":")[2] for name in catalog.broken if name.startswith(f"{kind}:"))
-    return dict(sorted({**dict.fromkeys(broken, "its file has errors"), **known}.items()))
+    return dict(sorted({**dict.fromkeys(broken, "its file has errors"), **known_ids}.items()))
 
 
-def stale_schemas(root: str, known: KnownIds | None) -> dict[str, bytes]:
+def stale_schemas(root: str, known_ids: KnownIds | None) -> dict[str, bytes]:
     """Return the new content of each schema that is missing or outdated, by path."""
-    made = {
-        os.path.join(root, FOLDER, f"{name}.schema.json"): schema_file(name, known)
+    content_by_path = {
+        os.path.join(root, FOLDER, f"{name}.schema.json"): schema_file(name, known_ids)
         for name in WRITTEN
     }
-    return {path: data for path, data in made.items() if _read_content(path) != data}
+    return {path: data for path, data in content_by_path.items() if _read_content(path) != data}
 
 
 def leads_out(root: str) -> bool:

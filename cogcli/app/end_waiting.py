@@ -57,27 +57,27 @@ def _find_protection(row: EpisodeRow, before: str) -> str:
 
 
 def end_runs(
-    settings: Settings, planned: WaitingRuns, by: str, warn: Callable[[CogcliError], None]
+    settings: Settings, plan: WaitingRuns, by: str, warn: Callable[[CogcliError], None]
 ) -> WaitingRuns:
     """End the planned runs as `resume --abort` does, and return those that were ended.
 
     A run that cannot be ended, or waits for a decision about an effect, is left, with a warning for an error."""
     ended: list[EpisodeRow] = []
-    kept = planned.kept.copy()
+    kept_by_reason = plan.kept.copy()
     request = ResumeRequest(abort=True, by=by, reason="gc --end-waiting")
-    for row in planned.rows:
+    for row in plan.rows:
         try:
             result = resume(
                 settings, row.directory, request, listener=lambda event: None, control=Control()
             )
         except CogcliError as error:
             warn(error)
-            kept["unreadable"] += 1
+            kept_by_reason["unreadable"] += 1
             continue
         for warning in result.warnings:
             warn(warning)
         if result.status == "pending":
-            kept["in_doubt"] += 1
+            kept_by_reason["in_doubt"] += 1
         else:
             ended.append(row)
-    return WaitingRuns(ended, kept)
+    return WaitingRuns(ended, kept_by_reason)

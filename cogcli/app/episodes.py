@@ -59,9 +59,12 @@ def _may_read(directory: Path) -> bool:
     return os.access(log, os.R_OK) or not log.exists()
 
 
-def unreadable_warning(found: Counter[str]) -> UnusableEnvironment:
+def unreadable_warning(count_by_owner: Counter[str]) -> UnusableEnvironment:
     """Return the warning about episodes that this user may not read."""
-    count, owners = found.total(), ", ".join(f"`{name}`" for name in sorted(found))
+    count, owners = (
+        count_by_owner.total(),
+        ", ".join(f"`{name}`" for name in sorted(count_by_owner)),
+    )
     what = "1 episode is" if count == 1 else f"{count} episodes are"
     return UnusableEnvironment(
         "episode.unreadable",
@@ -95,7 +98,7 @@ def find(settings: Settings, name: str | None) -> Path:
         line: Path = EPISODE_OF_LINE(settings, name)
         return line
     if name is not None and (os.path.isdir(name) or SUFFIX in name):
-        settings.inside(name)
+        settings.require_inside(name)
     return store_of(settings).resolve("@last" if name is None else name)
 
 
@@ -125,10 +128,12 @@ OUTCOMES = (
 )  # fmt: skip
 
 
-def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) -> list[EpisodeRow]:
+def list_episodes(
+    settings: Settings, episode_filter: EpisodeFilter, limit: int | None
+) -> list[EpisodeRow]:
     """Return the newest `limit` episodes that match, newest first; all of them if `limit` is
     None."""
-    return list(islice(store_of(settings).episode_rows(wanted), limit))
+    return list(islice(store_of(settings).episode_rows(episode_filter), limit))
 
 
 def error_of_unstarted(row: EpisodeRow) -> UnusableEnvironment | None:
@@ -150,9 +155,10 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
-    """Return the timestamp of the moment that lies `age` in the past; None if `age` is None.
+    """Return the timestamp of the moment `age` ago, or None if `age` is None.
 
-    Raise UsageError, with the name of the flag, for an invalid age."""
+    Raise UsageError, with the name of the flag, for an invalid age.
+    """
     if age is None:
         return None
 

@@ -23,12 +23,12 @@ def find_reads(settings: Settings) -> ReadableFiles:
 
 
 def find_file_scope(settings: Settings) -> FileScope:
-    """Return where the files of inputs may lie. Raise UnusableEnvironment `config.key`."""
+    """Return the folders of files that inputs may name. Raise UnusableEnvironment `config.key`."""
     folders = () if settings.project is None else (os.path.realpath(settings.project),)
     return FileScope(find_reads(settings), folders)
 
 
-def with_file_scope(settings: Settings, given: RequestedRun) -> RequestedRun:
+def with_file_scope(settings: Settings, requested: RequestedRun) -> RequestedRun:
     """Return a run whose inputs may name files."""
-    request = given.request._replace(find_files=partial(find_file_scope, settings))
-    return given._replace(request=request)
+    request = requested.request._replace(find_files=partial(find_file_scope, settings))
+    return requested._replace(request=request)

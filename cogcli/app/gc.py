@@ -91,15 +91,17 @@ def parse_criteria(
 
 
 def _select_unprotected(
-    episodes: Iterable[EpisodeRow], wanted: RemovalCriteria, pins: frozenset[str]
+    episodes: Iterable[EpisodeRow], criteria: RemovalCriteria, pins: frozenset[str]
 ) -> tuple[list[EpisodeRow], Counter[str]]:
-    """Return the episodes that match and that nothing protects, and how many are kept for which reason."""
+    """Return the episodes that match and are unprotected, and the number of protected ones by
+    reason.
+    """
     rows: list[EpisodeRow] = []
     kept: Counter[str] = Counter()
     for number, row in enumerate(episodes):
-        if wanted.keep is not None and number < wanted.keep:
+        if criteria.keep is not None and number < criteria.keep:
             kept["newest"] += 1
-        elif wanted.fits(row):
+        elif criteria.fits(row):
             reason = _find_protection(row, pins)
             if reason:
                 kept[reason] += 1
@@ -108,15 +110,17 @@ def _select_unprotected(
     return rows, kept
 
 
-def plan_sweep(settings: Settings, wanted: RemovalCriteria) -> RemovalPlan:
+def plan_sweep(settings: Settings, criteria: RemovalCriteria) -> RemovalPlan:
     """Return the episodes that a removal would remove now. Raise UnusableEnvironment if the pins
     cannot be read."""
     pins = read_pins(Path(settings.runs_dir))
-    rows, kept = _select_unprotected(store_of(settings).episode_rows(), wanted, pins)
+    rows, kept = _select_unprotected(store_of(settings).episode_rows(), criteria, pins)
     archives = _whole_archives(Path(settings.runs_dir), {row.id for row in rows})
-    stays = [row for row in rows if _is_archived(row) and row.directory.parent not in archives]
-    kept += Counter(archived=len(stays))
-    staying = {row.id for row in stays}
+    kept_in_archives = [
+        row for row in rows if _is_archived(row) and row.directory.parent not in archives
+    ]
+    kept += Counter(archived=len(kept_in_archives))
+    staying = {row.id for row in kept_in_archives}
     rows = [row for row in rows if row.id not in staying]
     freed = sum(size_of(row.directory) for row in rows) + _size_of_files(archives)
     return RemovalPlan(rows, freed, kept, archives)
@@ -152,13 +156,15 @@ def _find_protection(row: EpisodeRow, pins: frozenset[str]) -> str:
     return "" if row.status in REMOVABLE else "pending"
 
 
-def _drop_archives(runs_dir: Path, planned: RemovalPlan) -> tuple[list[EpisodeRow], int]:
-    """Remove the planned archives that may still go. Return their episodes and the freed bytes."""
+def _drop_archives(runs_dir: Path, plan: RemovalPlan) -> tuple[list[EpisodeRow], int]:
+    """Remove the planned archives that are still unprotected. Return their episodes and the freed
+    bytes.
+    """
     removed: list[EpisodeRow] = []
     freed = 0
-    may_drop = partial(_may_drop, runs_dir, {row.id for row in planned.rows})
-    for path in planned.archives:
-        rows = [row for row in planned.rows if row.directory.parent == path]
+    may_drop = partial(_may_drop, runs_dir, {row.id for row in plan.rows})
+    for path in plan.archives:
+        rows = [row for row in plan.rows if row.directory.parent == path]
         size = _size_of_files([path])
         if drop_archive(path, may_drop):
             removed += rows
@@ -166,32 +172,32 @@ def _drop_archives(runs_dir: Path, planned: RemovalPlan) -> tuple[list[EpisodeRo
     return removed, freed
 
 
-def remove_planned(
-    settings: Settings, wanted: RemovalCriteria, planned: RemovalPlan
-) -> RemovalPlan:
+def remove_planned(settings: Settings, criteria: RemovalCriteria, plan: RemovalPlan) -> RemovalPlan:
     """Remove the planned episodes that still match, and return the removed ones.
 
     Raise UnusableEnvironment `env.disk`."""
     runs_dir = Path(settings.runs_dir)
     remove_leftovers(runs_dir)
-    removed, freed = _drop_archives(runs_dir, planned)
-    folders = [row for row in planned.rows if not _is_archived(row)]
+    removed, freed = _drop_archives(runs_dir, plan)
+    folders = [row for row in plan.rows if not _is_archived(row)]
     for row in folders:
         size = size_of(row.directory)
         if remove(
             row.directory,
-            lambda now: wanted.fits(now) and not _find_protection(now, read_pins(runs_dir)),
+            lambda now: criteria.fits(now) and not _find_protection(now, read_pins(runs_dir)),
         ):
             removed.append(row)
             freed += size
     remove_expired(runs_dir, settings.clock.now())
-    kept = planned.kept + Counter(running=len(planned.rows) - len(removed))
+    kept = plan.kept + Counter(running=len(plan.rows) - len(removed))
     return RemovalPlan(removed, freed, kept)
 
 
-def _may_drop(runs_dir: Path, planned: set[str], ids: list[str]) -> bool:
-    """Return whether an archive with these episodes may go: all were planned, and none was pinned since."""
-    return planned.issuperset(ids) and not read_pins(runs_dir).intersection(ids)
+def _may_drop(runs_dir: Path, planned_ids: set[str], ids: list[str]) -> bool:
+    """Return whether an archive with these episodes may be removed: all are planned, and none is
+    pinned.
+    """
+    return planned_ids.issuperset(ids) and not read_pins(runs_dir).intersection(ids)
 
 
 def set_pin(settings: Settings, name: str) -> str:

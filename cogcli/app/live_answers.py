@@ -85,7 +85,7 @@ def answers_folder(environ: Mapping[str, str], episode_id: str) -> str:
 
 
 def check_answers(
-    settings: Settings, requests: LiveRequests, approver: Approver, *, granted: bool
+    settings: Settings, requests: LiveRequests, approver: Approver, *, is_granted: bool
 ) -> None:
     """Raise the error of the first answer that is not allowed: UsageError, PolicyApprovalError."""
     log = LogIndex(iterate_events(requests.directory))
@@ -97,11 +97,11 @@ def check_answers(
                 f"`{id}` waits for no answer",
                 next=("cogcli approvals ls",),
             )
-        answer = RequestAnswer(asked[id], granted)
+        answer = RequestAnswer(asked[id], is_granted)
         signatures, now = signatures_of(settings), settings.clock.now()
         require_approvers(log.started, [answer], approver, signatures, now)
         expires_at = ApprovalRequested.of(asked[id].payload).expires_at or ""
-        if granted and settings.clock.now() >= expires_at:
+        if is_granted and settings.clock.now() >= expires_at:
             raise PolicyApprovalError(
                 "policy.approval",
                 f"the request `{id}` expired at {expires_at}",
@@ -110,28 +110,32 @@ def check_answers(
 
 
 def leave_answers(
-    settings: Settings, requests: LiveRequests, approver: Approver, *, granted: bool
+    settings: Settings, requests: LiveRequests, approver: Approver, *, is_granted: bool
 ) -> None:
-    """Leave the same answer for each of these requests, and wait until the run has recorded all of them.
+    """Leave the same answer for each of these requests, and wait until the run has recorded all of
+    them.
 
-    Raise UnusableEnvironment `env.disk`, or `episode.busy` if the run took none in time or is another user's.
+    Raise UnusableEnvironment `env.disk`, or `episode.busy` if the run records none in time or
+    belongs to another user.
     """
     files = {
         id: AnswerFile(
             approval_id=id,
-            granted=granted,
+            granted=is_granted,
             by=approver.by,
             reason=approver.reason,
             signature=approver.signatures.get(id),
         )
         for id in requests.ids
     }
-    _require_own(requests.directory)
+    _require_same_user(requests.directory)
     _leave_files(settings, requests.episode_id, files, lambda: _are_open(requests))
 
 
-def _require_own(directory: Path) -> None:
-    """Raise UnusableEnvironment `episode.busy` for the run of another user: it reads no answers of this one."""
+def _require_same_user(directory: Path) -> None:
+    """Raise UnusableEnvironment `episode.busy` for the run of another user, which reads no answers
+    of this user.
+    """
     owner = owner_of(directory)
     if owner.uid != current_user().uid:
         raise UnusableEnvironment(
@@ -157,7 +161,7 @@ def leave_decisions(
 
     Raise UsageError for a decision that is not allowed, and the errors of `leave_answers`.
     """
-    _require_own(directory)
+    _require_same_user(directory)
     log = LogIndex(iterate_events(directory))
     if log.started is None:
         raise UsageError("step.unknown", "this run has made no call")

@@ -126,9 +126,9 @@ class RequirementSearch:
         return self._skills[id]
 
     def _needs_of_closure(
-        self, closure: Catalog, called: Iterable[str]
+        self, closure: Catalog, capabilities: Iterable[str]
     ) -> tuple[MissingRequirement, ...]:
-        names = dict.fromkeys([*called, *closure.capabilities])
+        names = dict.fromkeys([*capabilities, *closure.capabilities])
         needs = [need for name in names for need in self._needs_of_call(name)]
         if self._may_be_refused(closure):
             needs += _find_closure_errors(closure, self._options)
@@ -297,11 +297,15 @@ def find_outside_need(
     return MissingRequirement(kind, f"service `{service.id}` is outside of this machine")
 
 
-def count_first_needs(found: Iterable[tuple[MissingRequirement, ...]]) -> dict[str, int]:
+def count_first_needs(needs_by_entry: Iterable[tuple[MissingRequirement, ...]]) -> dict[str, int]:
     """Count entries by their first need, in the order of KINDS. Entries without needs are not
     counted."""
     order = [*KINDS]
-    first = [min(needs, key=lambda need: order.index(need.kind)).kind for needs in found if needs]
+    first = [
+        min(needs, key=lambda need: order.index(need.kind)).kind
+        for needs in needs_by_entry
+        if needs
+    ]
     return {kind: first.count(kind) for kind in KINDS if kind in first}
 
 

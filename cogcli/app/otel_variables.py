@@ -37,15 +37,15 @@ def traces_url(url: str) -> str:
     return url if url.rstrip("/").endswith(_PATH) else url.rstrip("/") + _PATH
 
 
-def find_collector(given: str, environ: Mapping[str, str]) -> Collector:
-    """Return the collector at an address, or with `env` the one that the environment names.
+def find_collector(address: str, environ: Mapping[str, str]) -> Collector:
+    """Return the collector at an address; for `env` the one that the environment names.
 
-    Headers are sent only to the collector of the environment, since they may prove who sends. Raise UsageError
-    `usage.value` if a variable has no valid value, or if none names a collector.
+    Headers are sent only to the collector of the environment, since they may contain credentials.
+    Raise UsageError `usage.value` for an invalid variable, or if no variable names a collector.
     """
     headers = ""
-    url = traces_url(given)
-    if given == FROM_ENVIRONMENT:
+    url = traces_url(address)
+    if address == FROM_ENVIRONMENT:
         url = _url_of_environment(environ)
         headers = _variable(environ, "HEADERS")
     protocol = _variable(environ, "PROTOCOL") or _JSON

@@ -180,13 +180,15 @@ def _locate_file(name: str) -> _LocatedPack:
     return _LocatedPack("", name)
 
 
-def _files_with_hash(settings: Settings, registry: Registry, id: str, wanted: str) -> list[str]:
+def _files_with_hash(
+    settings: Settings, registry: Registry, id: str, wanted_hash: str
+) -> list[str]:
     """Return the files of a pack with the wanted hash.
 
     If no hash is wanted, return an empty list, or raise UnusableEnvironment if the files differ."""
     hashes = registry.packs(id)
-    if wanted:
-        return [path for path, each in hashes.items() if each == wanted]
+    if wanted_hash:
+        return [path for path, each in hashes.items() if each == wanted_hash]
     if len(set(hashes.values())) > 1:
         named = " or ".join(f"{id}#{each}" for each in dict.fromkeys(hashes.values()) if each)
         text = f"layers hold several packs `{id}`: {', '.join(map(settings.display_path, hashes))}"
@@ -221,14 +223,14 @@ def _find_pinned_reference(settings: Settings, id: str) -> str:
     )
 
 
-def evaluate_call(found: PackInRegistry, capability_id: str, data: Json) -> Verdict:
+def evaluate_call(pack_in_registry: PackInRegistry, capability_id: str, data: Json) -> Verdict:
     """Return the verdict of a pack's policy on a call with this data
     (docs/reference/pack.md#rules).
 
     `request`, `agent`, `run`, `user` and `args` in the data hold intent, role, ceiling, user and
     arguments, `limits` what the counter of each limit holds. Raise UsageError for an unknown
     capability and for data of a wrong type, which would describe another call."""
-    pack, catalog = found.pack, found.catalog
+    pack, catalog = pack_in_registry.pack, pack_in_registry.catalog
     capability = find_tool(catalog, capability_id)
     if capability is None:
         hint = suggestion(capability_id, tool_names(catalog))

@@ -30,19 +30,19 @@ from cogcli.specs.selection import SelectionOptions, named_binding
 from cogcli.specs.step_values import references_in
 
 
-def plan_given(
-    settings: Settings, given: RequestedRun, write: Callable[[Json], None]
+def plan_requested_run(
+    settings: Settings, requested: RequestedRun, write: Callable[[Json], None]
 ) -> list[Problem]:
     """Pass the plan of a run to `write`, and return the warnings. Nothing is executed.
 
     Raise the errors of `prepare_given`. The plan of a refused run is written first, unless its
     specs have errors."""
-    given = with_file_scope(settings, given)
-    request = given.request
+    requested = with_file_scope(settings, requested)
+    request = requested.request
     catalog = open_registry(settings).reach(request.skill_id, packs=request.pack_refs)
     options = SelectionOptions.of(request.options, settings.environ)
     try:
-        warnings = prepare_given(catalog, given, settings.environ).warnings
+        warnings = prepare_given(catalog, requested, settings.environ).warnings
     except CogcliError as error:
         broken = any(problem.severity == "E" for problem in check(catalog, options=options))
         if not broken and request.skill_id in catalog.skills:

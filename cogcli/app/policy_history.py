@@ -188,7 +188,7 @@ def explain_episode(directory: Path) -> Iterator[Json]:
             if found is not None:
                 explained.add(event, _explain_decision(found), _explain_comparisons(policy, found))
             yield from explained.ready()
-    yield from explained.rest()
+    yield from explained.take_waiting()
 
 
 class ExplainedDecision:
@@ -245,8 +245,8 @@ class ExplainedDecisions:
         while self._waiting and self._waiting[0].has_ended:
             yield self._waiting.popleft().to_payload()
 
-    def rest(self) -> Iterator[Json]:
-        """Yield the other decisions, at the end of the log."""
+    def take_waiting(self) -> Iterator[Json]:
+        """Yield the decisions that are still waiting, at the end of the log."""
         for decision in self._waiting:
             yield decision.to_payload()
 
@@ -277,9 +277,9 @@ class LaterEvents:
             self.spent = self.spent or event
 
 
-def _explain_decision(found: ReplayedDecision) -> Json:
-    """Return where a decision was made, and what it recorded."""
-    event = found.event
+def _explain_decision(decision: ReplayedDecision) -> Json:
+    """Return the place of a decision and its recorded members."""
+    event = decision.event
     members = {
         name: event.payload.get(name)
         for name in ("capability", "decision", "verdict", "stage", "reason")
@@ -320,22 +320,22 @@ def _decide_changed_call(
     return verdict.lifted() if is_answered else verdict
 
 
-def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
+def _explain_comparisons(policy: RunPolicy, decision: ReplayedDecision) -> Json:
     """Return the comparisons that decided a call, and the changes of values that would change the
     verdict.
 
     Both are empty if evaluating the policy again gives a different decision."""
-    if found.case is None or found.verdict is None or found.is_changed:
-        why = (
-            found.why
+    if decision.case is None or decision.verdict is None or decision.is_changed:
+        reason = (
+            decision.why
             or "what the log holds is decided otherwise: it does not hold all that was seen then"
         )
-        return {"compared": [], "flips": [], "missing": [], "why": why}
-    call = found.case.call
+        return {"compared": [], "flips": [], "missing": [], "why": reason}
+    call = decision.case.call
     applicable = policy.rules.rules_for(policy.requester.intent, call.capability)
     rules = tuple(rule for rule in applicable if not rule.may_read(call.unknown))
-    decide = partial(_decide_changed_call, policy, found, found.case)
-    explained: VerdictExplanation = explain_verdict(rules, found.case, decide, found.limits)
+    decide = partial(_decide_changed_call, policy, decision, decision.case)
+    explained: VerdictExplanation = explain_verdict(rules, decision.case, decide, decision.limits)
     return {
         "compared": [{**each._asdict(), "text": each.text} for each in explained.decided],
         "flips": [{**each._asdict(), "text": each.text} for each in explained.flips],
@@ -444,10 +444,10 @@ def _is_exact(log: GovernedLog, old: Pack) -> bool:
 def _decide_logs(logs: Sequence[GovernedLog], pack: Pack) -> list[list[ReplayedDecision]]:
     """Return by log the decisions about its calls as a pack makes them."""
     counters = CounterHistory()
-    folds = [_fold_under(log, compose(pack, log.others), counters) for log in logs]
+    folds = [_redecide_under(log, compose(pack, log.others), counters) for log in logs]
     found: list[list[ReplayedDecision]] = [[] for _ in logs]
     # Limits count over sessions, so that the events of all come in the order of time.
-    streams = (_numbered(number, log.events) for number, log in enumerate(logs))
+    streams = (_events_in_time_order(number, log.events) for number, log in enumerate(logs))
     for _, number, event in heapq.merge(*streams, key=itemgetter(0)):
         decided = folds[number].step(event)
         if decided is not None:
@@ -455,15 +455,19 @@ def _decide_logs(logs: Sequence[GovernedLog], pack: Pack) -> list[list[ReplayedD
     return found
 
 
-def _numbered(number: int, events: Sequence[Event]) -> Iterator[tuple[float, int, Event]]:
-    """Yield the events of a log, each with its time and the number of the log. The time never goes back."""
+def _events_in_time_order(
+    number: int, events: Sequence[Event]
+) -> Iterator[tuple[float, int, Event]]:
+    """Yield the events of a log, each with its time and the number of the log. Times never
+    decrease.
+    """
     latest = 0.0
     for event in events:
         latest = max(latest, seconds_of(event.timestamp))
         yield latest, number, event
 
 
-def _fold_under(log: GovernedLog, pack: Pack, counters: CounterHistory) -> RedecisionFold:
+def _redecide_under(log: GovernedLog, pack: Pack, counters: CounterHistory) -> RedecisionFold:
     """Return the fold that decides the calls of a log as a pack does."""
     recorded = policy_under(log.catalog, log.pack, log.started)
     is_same = pack.hash == log.pack.hash and not recorded.rules.is_shadow
@@ -493,8 +497,8 @@ def compare_with_present(episode_id: str, log: GovernedLog, present: Catalog) ->
 
 def _compare_decisions(
     episode_id: str,
-    before: Sequence[ReplayedDecision],
-    after: Sequence[ReplayedDecision],
+    old_decisions: Sequence[ReplayedDecision],
+    new_decisions: Sequence[ReplayedDecision],
     *,
     exact: bool,
     events: Sequence[Event] = (),
@@ -503,7 +507,7 @@ def _compare_decisions(
     `events` record."""
     changed, undecided = [], []
     spent = _find_spent(events)
-    for mine, theirs in zip(before, after, strict=True):
+    for mine, theirs in zip(old_decisions, new_decisions, strict=True):
         was = _recorded_members(mine.event, spent) if exact else _comparable_verdict(mine)
         will = _comparable_verdict(theirs)
         why = theirs.why or ("" if exact else mine.why)
@@ -512,7 +516,7 @@ def _compare_decisions(
             undecided.append(change)
         elif _has_different_effect(was, will):
             changed.append(change)
-    return EpisodeComparison(len(before), changed, undecided)
+    return EpisodeComparison(len(old_decisions), changed, undecided)
 
 
 def _find_spent(events: Iterable[Event]) -> dict[str, str]:
@@ -542,9 +546,13 @@ def _has_different_effect(was: Json, will: Json) -> bool:
     return any(was[name] != will[name] for name in ("verdict", "gate", "obligations"))
 
 
-def _comparable_verdict(found: ReplayedDecision) -> Json | None:
+def _comparable_verdict(decision: ReplayedDecision) -> Json | None:
     """Return the compared members of a computed verdict; None if it could not be computed."""
-    return None if found.verdict is None else _select_compared_members(found.verdict.to_payload())
+    return (
+        None
+        if decision.verdict is None
+        else _select_compared_members(decision.verdict.to_payload())
+    )
 
 
 def _select_compared_members(payload: Json) -> Json:

@@ -41,18 +41,19 @@ def selection_options(settings: Settings) -> SelectionOptions:
 
 
 def is_untrusted(settings: Settings, kind: str, id: str) -> bool:
-    """Return whether a skill or a pack belongs to a project that is not trusted. An empty id stands for a
-    shipped spec."""
+    """Return whether a skill or a pack belongs to an untrusted project. An empty id means a shipped
+    spec.
+    """
     if settings.project is None or settings.trust or not id:
         return False
     return not open_registry(settings).for_run(kind, id).is_trusted
 
 
 def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResolutionError | None:
-    """Return the warning of a run that ignores parts of a project that is not trusted; None if it
-    ignores nothing.
+    """Return the warning of a run that ignores parts of an untrusted project, or None.
 
-    An empty id stands for a shipped spec."""
+    An empty id means a shipped spec.
+    """
     if settings.project is None or settings.trust:
         return None
     text = _describe_omission(settings, kind, id)

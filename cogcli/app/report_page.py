@@ -128,9 +128,9 @@ def _explain(directory: Path, note: Warn) -> list[Json]:
         return []
 
 
-def _find_error_meaning(folded: History) -> str:
+def _find_error_meaning(history: History) -> str:
     """Return the meaning of the run's error code; empty if the run has no error."""
-    code = folded.root.error.code if folded.root and folded.root.error else ""
+    code = history.root.error.code if history.root and history.root.error else ""
     return pages().get(code, ("", "", ""))[0] if code else ""
 
 

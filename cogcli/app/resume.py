@@ -192,7 +192,7 @@ class RerunRequest(NamedTuple):
 
 
 def prepare_rerun(
-    settings: Settings, directory: Path, asked: RerunRequest, warn: Warn
+    settings: Settings, directory: Path, rerun_request: RerunRequest, warn: Warn
 ) -> tuple[PreparedRun, ReusedSteps]:
     """Return the prepared run of a rerun, and the results that it reuses.
 
@@ -200,7 +200,7 @@ def prepare_rerun(
     typed inputs replace its own. Raise the errors of `prepare_given`, UnusableEnvironment
     `resume.untrusted` for a trust level above the current one, and UsageError for the run of an
     agent."""
-    request, log = read_source_request(directory, asked.overrides, warn)
+    request, log = read_source_request(directory, rerun_request.overrides, warn)
     start = start_of(log.started) if log.started else None
     if start is not None and is_agent_run(start):
         raise agent_rerun_error(directory.name, start)
@@ -209,23 +209,26 @@ def prepare_rerun(
     if start is not None and is_own:
         request = request._replace(earlier_files=tuple(files_in_payload(start.files)))
     elif start is not None:
-        request = _request_as_this_user(settings, directory, log, request, asked, warn)
+        request = _request_as_this_user(settings, directory, log, request, rerun_request, warn)
     try:
         registry = _registry_of(settings, is_own=is_own)
         catalog = registry.reach(request.skill_id, packs=request.pack_refs)
     except SkillNotFoundError as error:
         raise _missing_skill_error(error, directory, "rerun") from error
-    origins = {name: TYPED for name in typed if name not in asked.inputs}
+    origins = {name: TYPED for name in typed if name not in rerun_request.inputs}
     again = request._replace(
-        inputs={**request.inputs, **asked.inputs}, origins={**origins, **asked.origins}
+        inputs={**request.inputs, **rerun_request.inputs},
+        origins={**origins, **rerun_request.origins},
     )
-    given = with_file_scope(settings, RequestedRun(again, asked.problems, asked.inputs))
+    given = with_file_scope(
+        settings, RequestedRun(again, rerun_request.problems, rerun_request.inputs)
+    )
     prepared = prepare_given(catalog, given, settings.environ)
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
-    changed = _find_steps_to_repeat(plan, request, prepared, asked.inputs)
-    reuse = _select_reuse(asked, log, plan, changed, prepared.inputs)
+    changed = _find_steps_to_repeat(plan, request, prepared, rerun_request.inputs)
+    reuse = _select_reuse(rerun_request, log, plan, changed, prepared.inputs)
     _warn_of_unvouched_results(settings, directory, log, reuse, warn)
-    if is_own and (asked.from_step or asked.failed_items):
+    if is_own and (rerun_request.from_step or rerun_request.failed_items):
         approvals = _find_own_approvals(settings, directory, log, prepared)
         reuse = reuse._replace(approvals=approvals)
     return prepared, reuse
@@ -236,39 +239,39 @@ def _request_as_this_user(
     directory: Path,
     log: LogIndex,
     request: RunRequest,
-    asked: RerunRequest,
+    rerun_request: RerunRequest,
     warn: Warn,
 ) -> RunRequest:
     """Return the request of an episode that is not known to be the user's own, with the user's own choices."""
-    if "trust_level" not in asked.overrides:
+    if "trust_level" not in rerun_request.overrides:
         _require_own_level(settings, directory, log)
-    return _replace_choices(settings, request, asked.overrides, warn)
+    return _replace_choices(settings, request, rerun_request.overrides, warn)
 
 
 def _select_reuse(
-    asked: RerunRequest,
+    rerun_request: RerunRequest,
     log: LogIndex,
     plan: StepPlan,
-    changed: Mapping[str, str],
+    reasons_by_step: Mapping[str, str],
     inputs: Mapping[str, object],
 ) -> ReusedSteps:
     """Return the results that a rerun reuses. `changed` are steps that must run, each with the reason."""
-    if asked.failed_items:
+    if rerun_request.failed_items:
         failed = find_failed_loops(log, plan)
-        reuse = plan_reuse(log, plan, {**changed, **failed}, loops=failed)
-        return keep_equal_items(reuse, log, plan, inputs) if changed else reuse
-    loops = find_open_loops(log, plan) - changed.keys() if asked.from_step else ()
-    first = find_first_step(plan, asked.from_step)
-    return plan_reuse(log, plan, {**changed, **first}, loops=loops)
+        reuse = plan_reuse(log, plan, {**reasons_by_step, **failed}, loops=failed)
+        return keep_equal_items(reuse, log, plan, inputs) if reasons_by_step else reuse
+    loops = find_open_loops(log, plan) - reasons_by_step.keys() if rerun_request.from_step else ()
+    first = find_first_step(plan, rerun_request.from_step)
+    return plan_reuse(log, plan, {**reasons_by_step, **first}, loops=loops)
 
 
 def _find_own_approvals(
     settings: Settings, directory: Path, log: LogIndex, prepared: PreparedRun
 ) -> list[EarlierApproval]:
     """Return the unused approvals of an ended run in the runs directory, all events of which are vouched for."""
-    vouched = _read_vouched_events(settings, directory)
+    vouched_events = _read_vouched_events(settings, directory)
     count = (log.last.seq or 0) + 1 if log.last else 0
-    if vouched.missing(count) or not is_in_runs_dir(directory, settings.runs_dir):
+    if vouched_events.missing(count) or not is_in_runs_dir(directory, settings.runs_dir):
         return []
     return find_unused_approvals(log, prepared)
 
@@ -296,11 +299,13 @@ def _warn_of_unvouched_results(
 
 
 def _find_steps_to_repeat(
-    plan: StepPlan, earlier: RunRequest, prepared: PreparedRun, given: Iterable[str]
+    plan: StepPlan, earlier: RunRequest, prepared: PreparedRun, given_names: Iterable[str]
 ) -> dict[str, str]:
     """Return the steps that read a changed input, each with the reason to run it again."""
     changed = {
-        f"inputs.{name}" for name in given if earlier.inputs.get(name) != prepared.inputs.get(name)
+        f"inputs.{name}"
+        for name in given_names
+        if earlier.inputs.get(name) != prepared.inputs.get(name)
     }
     found = {}
     for planned in plan.steps:
@@ -338,7 +343,7 @@ def _replace_choices(
         bind={},
         prefer=list(settings.value("prefer")),
         no_fallback=settings.value("no_fallback"),
-        conformance=_stricter(options.conformance, settings.value("conformance")),
+        conformance=_stricter_profile(options.conformance, settings.value("conformance")),
         user="",
     )
     changed = {
@@ -353,9 +358,9 @@ def _replace_choices(
     return request.with_options(**changed)
 
 
-def _stricter(one: str | None, other: str | None) -> str | None:
+def _stricter_profile(profile: str | None, other_profile: str | None) -> str | None:
     """Return the stricter of two required conformance profiles. None is no requirement."""
-    return max(one, other, key=lambda profile: CONFORMANCE_RANKS.get(profile or "", -1))
+    return max(profile, other_profile, key=lambda name: CONFORMANCE_RANKS.get(name or "", -1))
 
 
 def _require_own_consent(

@@ -31,15 +31,15 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
 
 
-def run_given(settings: Settings, given: RequestedRun, watch: Watch) -> RunResult:
+def run_requested(settings: Settings, requested: RequestedRun, watch: Watch) -> RunResult:
     """Run the skill that a command line names, and return the result. `watch` surrounds the run
     with its display and signals.
 
     Raise SkillNotFoundError, ServiceResolutionError `service.login` and the errors of
     `launch_given`."""
     environment = environment_of(settings)
-    given = with_file_scope(settings, given)
-    request, registry = given.request, environment.open_registry()
+    requested = with_file_scope(settings, requested)
+    request, registry = requested.request, environment.open_registry()
     try:
         catalog = registry.reach(request.skill_id, packs=request.pack_refs)
     except SkillNotFoundError as error:
@@ -54,14 +54,14 @@ def run_given(settings: Settings, given: RequestedRun, watch: Watch) -> RunResul
 
         selection = SelectionOptions.of(request.options, settings.environ)
         require_logins(catalog, selection, settings.environ, settings.clock.now())
-    return launch_given(environment, catalog, given, watch)
+    return launch_given(environment, catalog, requested, watch)
 
 
-def options_of(settings: Settings, given: Json) -> RunOptions:
+def build_options(settings: Settings, flag_values: Json) -> RunOptions:
     """Combine the options of the command line and of the settings.
 
     Raise UsageError or UnusableEnvironment `config.key`."""
-    values = dict(given)
+    values = dict(flag_values)
     for option in OPTIONS.values():
         if option.setting:
             values[option.name] = settings.value(option.name)
@@ -70,17 +70,17 @@ def options_of(settings: Settings, given: Json) -> RunOptions:
     return RunOptions(**normalized(values))
 
 
-def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
+def parse_hosts(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the values of `--allow-host`, normalized.
 
     Raise UsageError `usage.value` for a value that is not a public host."""
-    found = []
-    for text in given:
+    hosts = []
+    for text in texts:
         try:
-            found.append(parse_host(text))
+            hosts.append(parse_host(text))
         except ValueError as error:
             raise UsageError("usage.value", f"`--allow-host {text[:100]}`: {error}") from error
-    return tuple(found)
+    return tuple(hosts)
 
 
 def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> RunOptions:

@@ -36,12 +36,12 @@ _KEYS: Final = Path(__file__).parent / "pages" / "keys.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema(name: str, known: KnownIds | None = None) -> Json:
+def schema(name: str, known_ids: KnownIds | None = None) -> Json:
     """Return the schema of this name. A schema of a spec file accepts only the ids in `known`.
 
     Raise UsageError, with a suggestion, for an unknown name."""
     if name in SPECS:
-        return schema_of(name, PROTOCOLS, _key_descriptions(), known)
+        return schema_of(name, PROTOCOLS, _key_descriptions(), known_ids)
     if name in ARTIFACTS:
         from cogcli.episode.schemas import SCHEMAS
 
@@ -62,9 +62,11 @@ def _key_descriptions() -> dict[str, Json]:
     return words
 
 
-def schema_file(name: str, known: KnownIds | None = None) -> bytes:
+def schema_file(name: str, known_ids: KnownIds | None = None) -> bytes:
     """Return the content of the file `NAME.schema.json`."""
-    return orjson.dumps(schema(name, known), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(
+        schema(name, known_ids), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    )
 
 
 def config_schema() -> Json:

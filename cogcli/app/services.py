@@ -169,7 +169,9 @@ def _refresh_document(
 
 
 def _path_of_document(service: Service) -> str:
-    """Return where the document of a service lies. Raise UsageError if it names none, and ServiceResolutionError."""
+    """Return the path of a service's document. Raise UsageError without one, and
+    ServiceResolutionError.
+    """
     try:
         path = place_of(service)
     except DocumentFault as fault:
@@ -187,7 +189,8 @@ def _path_of_document(service: Service) -> str:
 def _parse_project_document(
     service: Service, kind: DocumentKind, path: str
 ) -> tuple[Json | None, NamedDocument | None]:
-    """Return the project's document and what it says; both are None before the first `--accept`.
+    """Return the project's document and its parsed content. Both are None before the first
+    `--accept`.
 
     Raise ServiceResolutionError.
     """
@@ -205,7 +208,7 @@ def _unusable_document(service: Service, fault: DocumentFault) -> ServiceResolut
     return ServiceResolutionError(fault.code, text, hint=fault.hint)
 
 
-def _replace_document(path: str, value: Json, shown: str, bound: str) -> bytes:
+def _replace_document(path: str, value: Json, display_path: str, bound: str) -> bytes:
     """Replace the file of `spec_ref` atomically and return its content.
 
     Raise UnusableEnvironment or ServiceResolutionError."""
@@ -217,7 +220,7 @@ def _replace_document(path: str, value: Json, shown: str, bound: str) -> bytes:
         raise ServiceResolutionError(
             fault.code, fault.message, hint="name it *.json in spec_ref"
         ) from fault
-    with writing_to(shown):
+    with writing_to(display_path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_atomic(path, data, mode=0o644, bound=bound)
     return data
@@ -257,14 +260,14 @@ def build_call_context(settings: Settings) -> InvokerContext:
     return build_invoker_context(environment_of(settings), lambda secret: None)
 
 
-def _compare_offers(before: Json, now: Json) -> tuple[ServiceChange, ...]:
+def _compare_offers(old_offer: Json, new_offer: Json) -> tuple[ServiceChange, ...]:
     """Return the added, removed and changed members."""
-    found = []
-    for name in sorted({*before, *now}):
-        if name not in before:
-            found.append(ServiceChange(name, "added"))
-        elif name not in now:
-            found.append(ServiceChange(name, "removed"))
-        elif fields := find_changed_fields(before[name], now[name]):
-            found.append(ServiceChange(name, "changed", tuple(fields)))
-    return tuple(found)
+    changes = []
+    for name in sorted({*old_offer, *new_offer}):
+        if name not in old_offer:
+            changes.append(ServiceChange(name, "added"))
+        elif name not in new_offer:
+            changes.append(ServiceChange(name, "removed"))
+        elif fields := find_changed_fields(old_offer[name], new_offer[name]):
+            changes.append(ServiceChange(name, "changed", tuple(fields)))
+    return tuple(changes)

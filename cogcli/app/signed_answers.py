@@ -22,12 +22,12 @@ Signatures = dict[str, AnswerSignature]
 
 
 def sign_requests(
-    settings: Settings, requests: Iterable[Event], by: str, key: str, *, granted: bool
+    settings: Settings, requests: Iterable[Event], by: str, key: str, *, is_granted: bool
 ) -> Signatures:
     """Sign the same answer to each of these requests with the key in a file.
 
     Raise UnusableEnvironment `signing.ssh`."""
-    return _sign(settings, [RequestAnswer(each, granted) for each in requests], by, key)
+    return _sign(settings, [RequestAnswer(each, is_granted) for each in requests], by, key)
 
 
 def sign_answers(

@@ -117,11 +117,11 @@ def _compare_decisions(directory: Path, present: Catalog) -> EpisodeComparison |
     return compare_with_present(directory.name, governed, present) if governed else None
 
 
-def _with_decisions(found: RunForecast, compared: EpisodeComparison | None) -> RunForecast:
-    if compared is None:
-        return found
-    changed = (*compared.changed, *compared.undecided)
-    return found._replace(decisions=compared.decisions, changed_decisions=changed)
+def _with_decisions(forecast: RunForecast, comparison: EpisodeComparison | None) -> RunForecast:
+    if comparison is None:
+        return forecast
+    changed = (*comparison.changed, *comparison.undecided)
+    return forecast._replace(decisions=comparison.decisions, changed_decisions=changed)
 
 
 class _WaitingRun(NamedTuple):
@@ -134,34 +134,34 @@ class _WaitingRun(NamedTuple):
     present: Catalog
     changed: list[str]
 
-    def forecast(self, found: RunForecast) -> RunForecast:
+    def forecast(self, draft: RunForecast) -> RunForecast:
         """Return from which step the run must be repeated, or that it may continue with the changes."""
-        found = found._replace(changed=tuple(self.changed), why=self._name_changes())
+        draft = draft._replace(changed=tuple(self.changed), why=self._name_changes())
         if is_agent_run(self.start):
-            return self._forecast_agent(found)
+            return self._forecast_agent(draft)
         skill = self.present.skills.get(self.start.skill.id)
         if skill is None:
-            return found._replace(fate="refused", why=f"no sound skill `{found.name}`")
+            return draft._replace(fate="refused", why=f"no sound skill `{draft.name}`")
         plan = plan_skill(skill, self.present.by_name, self.present.skills)
-        affected = self._find_affected_steps(plan, found)
+        affected = self._find_affected_steps(plan, draft)
         begun = self._find_begun_steps(plan)
         repeated = begun if affected is None else [id for id in affected if id in begun]
         if not repeated:
-            return self._may_continue(found)
+            return self._may_continue(draft)
         first = "" if affected is None else self._find_first_step(plan, repeated)
         next = join(["cogcli", "rerun", self.episode_id, "--from", first]) if first else ""
-        return found._replace(fate="restarts", first_step=first, next=next)
+        return draft._replace(fate="restarts", first_step=first, next=next)
 
-    def _forecast_agent(self, found: RunForecast) -> RunForecast:
+    def _forecast_agent(self, draft: RunForecast) -> RunForecast:
         """Return the forecast of an agent's run, which has no steps to begin with: its request runs again."""
         packs_alone = all(key.startswith(_PACK) for key in self.changed)
-        if packs_alone and not found.changed_decisions:
-            return self._may_continue(found)
-        return found._replace(fate="restarts", next=invoke_command(self.start))
+        if packs_alone and not draft.changed_decisions:
+            return self._may_continue(draft)
+        return draft._replace(fate="restarts", next=invoke_command(self.start))
 
-    def _may_continue(self, found: RunForecast) -> RunForecast:
+    def _may_continue(self, draft: RunForecast) -> RunForecast:
         next = join(["cogcli", "resume", self.episode_id, "--allow-changed-specs"])
-        return found._replace(fate="may_continue", next=next)
+        return draft._replace(fate="may_continue", next=next)
 
     def _name_changes(self) -> str:
         return ", ".join(f"`{key}`" for key in self.changed) + " changed"
@@ -175,15 +175,15 @@ class _WaitingRun(NamedTuple):
         used: dict[str, set[str]] = {}
         for planned in plan.steps:
             names = (target for _, target in targets_of(planned.step))
-            used[planned.step.id] = set().union(*(self._list_used(name) for name in names))
+            used[planned.step.id] = set().union(*(self._list_used_specs(name) for name in names))
         return used
 
-    def _find_affected_steps(self, plan: StepPlan, found: RunForecast) -> list[str] | None:
+    def _find_affected_steps(self, plan: StepPlan, draft: RunForecast) -> list[str] | None:
         """Return the steps that the changes reach, in plan order. None if they reach the run as a whole."""
         touched = self._list_touched_specs() - {plan.skill.id}
         before = self.pinned.skills[plan.skill.id]
         known = {step.id: step.json for step in before.steps}
-        decided = _find_decided_steps(found)
+        decided = _find_decided_steps(draft)
         used = self._find_used_specs(plan)
         is_each_used = touched <= set().union(*used.values()) and known.keys() <= used.keys()
         if not is_each_used or _other_members(before) != _other_members(plan.skill):
@@ -192,8 +192,10 @@ class _WaitingRun(NamedTuple):
         steps = (planned.step for planned in plan.steps)
         return [s.id for s in steps if s.id in affected or known.get(s.id) != s.json]
 
-    def _list_used(self, target: str) -> set[str]:
-        """Return the ids of all specs that a call of a target uses, as they were and as they are."""
+    def _list_used_specs(self, target: str) -> set[str]:
+        """Return the ids of all specs that a call of a target uses, in the pinned and in the
+        present catalog.
+        """
         return {
             name
             for catalog in (self.pinned, self.present)
@@ -206,14 +208,15 @@ class _WaitingRun(NamedTuple):
         begun = {StepPath(step or "").root_step for _, step in keys}
         return [planned.step.id for planned in plan.steps if planned.step.id in begun]
 
-    def _find_first_step(self, plan: StepPlan, repeated: Sequence[str]) -> str:
-        """Return the step from which a rerun repeats all these steps: the first of them, or the last one before that
-        will do. Empty if there is none.
+    def _find_first_step(self, plan: StepPlan, steps_to_repeat: Sequence[str]) -> str:
+        """Return the step from which a rerun repeats all these steps, or an empty text.
+
+        It is the first of them, or the last suitable one before it.
         """
         latest: list[str] = [planned.step.id for planned in reversed(plan.steps)]
-        for first in (repeated[0], *latest):
+        for first in (steps_to_repeat[0], *latest):
             why = plan_reuse(self.log, plan, {first: "asked for"}).why
-            if all(why[step] != "reused" for step in repeated):
+            if all(why[step] != "reused" for step in steps_to_repeat):
                 return first
         return ""
 
@@ -223,17 +226,17 @@ def _other_members(skill: Skill) -> Mapping[str, object]:
     return {name: value for name, value in skill.json.items() if name not in _TEXTS}
 
 
-def _walk_specs(catalog: Catalog, target: str, seen: set[str]) -> Iterator[str]:
+def _walk_specs(catalog: Catalog, target: str, visited: set[str]) -> Iterator[str]:
     """Yield the ids of the specs that a call uses: nested skills, capabilities, their gates, bindings and services."""
-    if target in seen:
+    if target in visited:
         return
-    seen.add(target)
+    visited.add(target)
     if target.startswith(NESTED):
         id = target.removeprefix(NESTED)
         yield id
         skill = catalog.skills.get(id)
         for name in list_targets(skill) if skill else ():
-            yield from _walk_specs(catalog, name, seen)
+            yield from _walk_specs(catalog, name, visited)
         return
     capability = catalog.capability(target)
     if capability is None:
@@ -242,9 +245,9 @@ def _walk_specs(catalog: Catalog, target: str, seen: set[str]) -> Iterator[str]:
     for binding in catalog.bindings_of.get(capability.id, ()):
         yield from (binding, catalog.bindings[binding].service)
     for name in capability.asks:
-        yield from _walk_specs(catalog, name, seen)
+        yield from _walk_specs(catalog, name, visited)
 
 
-def _find_decided_steps(found: RunForecast) -> set[str]:
+def _find_decided_steps(forecast: RunForecast) -> set[str]:
     """Return the steps of the root run with a decision that changes."""
-    return {StepPath(each.event.step_id or "").root_step for each in found.changed_decisions}
+    return {StepPath(each.event.step_id or "").root_step for each in forecast.changed_decisions}

@@ -92,13 +92,13 @@ class StoredState(NamedTuple):
         return read_stored_state(self.directory) or b""
 
 
-def count_snapshot_events(directory: Path, stored: bytes) -> int:
+def count_snapshot_events(directory: Path, snapshot: bytes) -> int:
     """Return the number of events in `state.json`, if it is the last recorded snapshot of an
     unsealed run; otherwise 0."""
     if has_file(directory, MANIFEST):
         return 0
-    held, data = _import_projection().snapshot_bytes(iterate_events(directory))
-    return held if stored == data else 0
+    event_count, data = _import_projection().snapshot_bytes(iterate_events(directory))
+    return event_count if snapshot == data else 0
 
 
 def _import_projection() -> ModuleType:
@@ -179,12 +179,12 @@ def warn_of_renamed_folder(document: Json, directory: Path, warn: Warn) -> None:
         warn(renamed_folder_error(directory, str(id)))
 
 
-def first_difference(left: object, right: object) -> str | None:
+def first_difference(a: object, b: object) -> str | None:
     """Return the dotted path of the first difference, `.` for the whole document; None if both are
     equal.
 
     Values of different types always differ."""
-    found = differences(left, right, SAME_TYPES)
+    found = differences(a, b, SAME_TYPES)
     return (found[0].path or ".") if found else None
 
 

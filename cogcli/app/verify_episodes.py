@@ -67,10 +67,10 @@ def judge_answer(settings: Settings, answer: SignedAnswer, at: str) -> Signature
     return ApproverKeys(settings).judge(answer, at)
 
 
-def verify_episode(directory: Path, trusted: TrustAnchors = NO_TRUST) -> VerifiedEpisode:
+def verify_episode(directory: Path, anchors: TrustAnchors = NO_TRUST) -> VerifiedEpisode:
     """Verify an episode. Raise UnusableEnvironment if it has no log."""
     with paused_collection():
-        findings = verify(directory, trusted)
+        findings = verify(directory, anchors)
     return VerifiedEpisode(findings, level_of(findings))
 
 

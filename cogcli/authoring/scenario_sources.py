@@ -36,7 +36,7 @@ def find_scenarios(
     Raise UsageError `input.file` if the argument is not a directory.
     """
     if directory_argument is not None:
-        directory = settings.inside(os.path.abspath(directory_argument))
+        directory = settings.require_inside(os.path.abspath(directory_argument))
         if not os.path.isdir(directory):
             raise UsageError(
                 "input.file",
@@ -45,7 +45,9 @@ def find_scenarios(
             )
         return ScenarioSource(directory, is_trusted_folder(settings, directory))
     shipped = os.path.join(builtin_root(), directory_of(protocol))
-    own = settings.inside(os.path.join(settings.project or settings.base, directory_of(protocol)))
+    own = settings.require_inside(
+        os.path.join(settings.project or settings.base, directory_of(protocol))
+    )
     if files_in(own) and os.path.realpath(own) != os.path.realpath(shipped):
         return ScenarioSource(own, is_trusted_folder(settings, own))
     return ScenarioSource(shipped, True, shipped=os.path.realpath(own) != os.path.realpath(shipped))
@@ -81,7 +83,7 @@ def read_scenarios(
 
     paths = known.values() if names is None else map(path_of, names)
     found = [
-        read_scenario(settings.inside(path), settings.display_path(path), STAND_INS)
+        read_scenario(settings.require_inside(path), settings.display_path(path), STAND_INS)
         for path in dict.fromkeys(paths)
     ]
     ids: dict[str, str] = {}

@@ -75,7 +75,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
         _own_folder(settings, request.skill_id), CASES, f"{directory.name[:15].lower()}.yaml"
     )
     shown = settings.display_path(path)
-    settings.inside(path)
+    settings.require_inside(path)
     if os.path.lexists(path):
         hint = "remove it, or rename it to keep it"
         raise UsageError("output.exists", f"`{shown}` exists", hint=hint)

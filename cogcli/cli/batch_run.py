@@ -122,7 +122,7 @@ def _output_path(context: CommandContext, path: str) -> str:
     folder, name = os.path.split(os.path.abspath(path))
     if not name or os.path.isdir(path):
         raise wrong_value(f"`-o {path}` is a directory", expected="a file")
-    folder = context.settings.inside(folder)
+    folder = context.settings.require_inside(folder)
     if not os.path.isdir(folder):
         raise wrong_value(f"`-o {path}`: its directory does not exist", "make it first")
     return os.path.join(folder, name)
@@ -130,7 +130,7 @@ def _output_path(context: CommandContext, path: str) -> str:
 
 def _existing_path(context: CommandContext, path: str | None) -> str:
     """Return the real path of a file that is read. Raise UnusableEnvironment `project.link`."""
-    return "" if path is None else context.settings.inside(os.path.abspath(path))
+    return "" if path is None else context.settings.require_inside(os.path.abspath(path))
 
 
 def _parse_shard(context: CommandContext, batch: BatchFlags) -> Shard:

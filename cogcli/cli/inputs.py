@@ -195,7 +195,7 @@ def read_bytes(context: CommandContext, path: str) -> bytes:
     if not path:
         raise UsageError("input.file", "an empty word names no file", hint="is a variable unset?")
     if os.path.realpath(path) != os.path.abspath(path):
-        context.settings.inside(path)
+        context.settings.require_inside(path)
     try:
         return read_regular(path, limit=MAX_BYTES)
     except UnreadableFile as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cogcli.app.plan_skill import plan_given
+from cogcli.app.plan_skill import plan_requested_run
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.context import CommandContext
@@ -19,7 +19,7 @@ PlanRow = tuple[str, ...]
 
 
 def show_plan(context: CommandContext, given: RequestedRun) -> int:
-    """Write the plan of a run. Raise the errors of `plan_given`."""
+    """Write the plan of a run. Raise the errors of `plan_requested_run`."""
 
     def write(plan: Json) -> None:
         """Write a plan, and add it to the envelope."""
@@ -27,7 +27,7 @@ def show_plan(context: CommandContext, given: RequestedRun) -> int:
         context.answer(_plan_lines(context, plan))
 
     context.warnings += [
-        warning.to_payload() for warning in plan_given(context.settings, given, write)
+        warning.to_payload() for warning in plan_requested_run(context.settings, given, write)
     ]
     return OK
 

@@ -52,7 +52,7 @@ class RequestedReports(NamedTuple):
         """
         for kind, path in self.files:
             if kind != GITHUB:
-                context.settings.inside(path)
+                context.settings.require_inside(path)
                 _write_file(path, _render(context, kind, report_of, code))
         if any(file.kind == GITHUB for file in self.files):
             context.screen.notify(_render(context, GITHUB, report_of, code))

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from cogcli.app.registry import open_registry, untrusted_warning
-from cogcli.app.run_skill import options_of, run_given, with_pack
+from cogcli.app.run_skill import build_options, run_requested, with_pack
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, SkillNotFoundError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
@@ -63,7 +63,7 @@ def run_skill(
             context.warnings += [warning.to_payload() for warning in prepared.warnings]
             return watch_start(context, listener, control)
 
-        return run_given(context.settings, given, watch), listener
+        return run_requested(context.settings, given, watch), listener
 
     name = given.request.options.exclusive
     if name or flags.names_conflict:
@@ -133,7 +133,7 @@ def read_options_of(
     """Return the options of a run of a skill. Raise the errors of the settings."""
     problems: list[CogcliError] = []
     given = read_options(flags, problems)
-    options = options_of(context.settings, {**given, "frame": frame})
+    options = build_options(context.settings, {**given, "frame": frame})
     try:
         options = with_pack(context.settings, options, skill_id)
     except UsageError as error:

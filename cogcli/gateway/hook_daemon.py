@@ -24,7 +24,7 @@ from typing import Final
 
 from cogcli.app.registry import open_registry
 from cogcli.app.resume import resume
-from cogcli.app.run_skill import options_of, with_pack
+from cogcli.app.run_skill import build_options, with_pack
 from cogcli.app.settings import Settings
 from cogcli.base import threads
 from cogcli.base.canonical import canonical
@@ -267,7 +267,7 @@ class HookServer:
     def _begin(self) -> HostSession:
         settings = Settings({}, os.environ, base=self._base)
         options = with_pack(
-            settings, options_of(settings, {"pack": "", "intent": "", "user": "", **self._given})
+            settings, build_options(settings, {"pack": "", "intent": "", "user": "", **self._given})
         )
         base = reach_pack(open_registry(settings), options.pack) if options.pack else Catalog()
         marked = read_marks(settings, self._host)

@@ -71,7 +71,7 @@ def _prepare_batch(
     fields = prepared.skill.inputs
     path = request.input
     if path != STDIN:
-        path = settings.inside(os.path.abspath(path))
+        path = settings.require_inside(os.path.abspath(path))
     file = open_line_file(settings.runs_dir, path, request.input, request.stdin, fields)
     opened.callback(file.discard)
     retry = None

@@ -73,14 +73,14 @@ def _is_call(step: StepHistory) -> bool:
     return bool(step.attempts) and not step.reused and not (step.uses or "").startswith(NESTED)
 
 
-def _summarize_calls(id: str, found: _Calls) -> Json:
+def _summarize_calls(id: str, calls: _Calls) -> Json:
     """Return the statistics of one capability."""
-    times = sorted(found.times)
+    times = sorted(calls.times)
     return {
         "capability": id,
-        "calls": len(times) + found.failed.total(),
-        "failed": found.failed.total(),
-        "codes": dict(sorted(found.failed.items())),
+        "calls": len(times) + calls.failed.total(),
+        "failed": calls.failed.total(),
+        "codes": dict(sorted(calls.failed.items())),
         "median_ms": round(statistics.median(times), 1) if times else None,
         "p95_ms": times[min(len(times) - 1, len(times) * 95 // 100)] if times else None,
     }

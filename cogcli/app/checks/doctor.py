@@ -202,7 +202,7 @@ def _check_git(settings: Settings, project: str) -> Iterator[DoctorCheck]:
     if not os.path.exists(os.path.join(project, ".git")):
         return
     try:
-        path = settings.inside(os.path.join(project, ".gitignore"))
+        path = settings.require_inside(os.path.join(project, ".gitignore"))
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = {line.strip().strip("/") for line in file}
     except OSError:
@@ -214,10 +214,10 @@ def _check_git(settings: Settings, project: str) -> Iterator[DoctorCheck]:
         yield DoctorCheck("project", "git", "warning", message, fix="cogcli doctor --fix")
 
 
-def _check_editor_schemas(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
+def _check_editor_schemas(project: str, check: RegistryCheck) -> Iterator[DoctorCheck]:
     """Check whether existing editor schemas contain the current ids of the registry."""
     if os.path.isdir(os.path.join(project, FOLDER)) and not leads_out(project):
-        stale = stale_schemas(project, known_ids(found.catalog))
+        stale = stale_schemas(project, known_ids(check.catalog))
         name, fix = "schemas for editors", "cogcli doctor --fix"
         if stale:
             message = f"{FOLDER}: {len(stale)} of {len(WRITTEN)} do not match the present registry"
@@ -258,11 +258,11 @@ def _check_registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
             yield DoctorCheck("registry", kind, "ok", str(count))
 
 
-def _describe_unusable_skills(found: RegistryCheck, needs: RequirementSearch) -> Iterator[str]:
+def _describe_unusable_skills(check: RegistryCheck, needs: RequirementSearch) -> Iterator[str]:
     """Yield a line for each shipped skill that cannot run because a later layer replaces a spec
     that it needs."""
-    for id, skill in sorted(found.catalog.skills.items()):
-        if skill.file in found.shipped:
+    for id, skill in sorted(check.catalog.skills.items()):
+        if skill.file in check.shipped:
             lacks = next((need for need in needs.skill(id) if need.kind == REPLACED), None)
             if lacks is not None:
                 yield f"skill {id}: {lacks.text} ({lacks.cure.partition(chr(10))[0]})"

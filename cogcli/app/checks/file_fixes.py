@@ -85,7 +85,7 @@ def _find_corrections(
         }
         encoded = {path: text.encode() for path, text in contents.items()}
         after = check_registry(settings, list(encoded), contents=encoded).problems
-        kept = {file: _select_solving(each, after, before) for file, each in found.items()}
+        kept = {file: _select_effective(each, after, before) for file, each in found.items()}
         if kept == found:
             break
         found = kept
@@ -110,16 +110,16 @@ def _find_misspellings(
 
 
 def _has_solved(
-    problem: Problem, remaining: Collection[tuple[str, str]], wrong: Collection[str]
+    problem: Problem, remaining: Collection[tuple[str, str]], paths_with_errors: Collection[str]
 ) -> bool:
     """Return whether a problem is gone after its correction, and its path has no new error."""
-    return (problem.code, problem.path) not in remaining and problem.path not in wrong
+    return (problem.code, problem.path) not in remaining and problem.path not in paths_with_errors
 
 
-def _select_solving(
+def _select_effective(
     respellings: list[SpellingFix],
-    after: Sequence[Problem],
-    before: Collection[tuple[str, str, str]],
+    new_problems: Sequence[Problem],
+    old_problems: Collection[tuple[str, str, str]],
 ) -> list[SpellingFix]:
     """Return the corrections of one file that solve their problem.
 
@@ -127,8 +127,12 @@ def _select_solving(
     if not respellings:
         return []
     file = respellings[0].problem.file
-    found = {(p.code, p.path): p for p in after if p.file == file}
-    new = [p for p in found.values() if p.severity == "E" and (file, p.code, p.path) not in before]
+    found = {(p.code, p.path): p for p in new_problems if p.file == file}
+    new = [
+        p
+        for p in found.values()
+        if p.severity == "E" and (file, p.code, p.path) not in old_problems
+    ]
     wrong = {p.path for p in new}
     kept = [each for each in respellings if _has_solved(each.problem, found, wrong)]
     return [] if kept == respellings and _has_error_elsewhere(new, respellings) else kept

@@ -40,7 +40,7 @@ def find_repairs(settings: Settings, checks: Iterable[DoctorCheck]) -> list[Repa
 
 def _add_to_gitignore(settings: Settings, project: str) -> None:
     """Add cogcli's directory to `.gitignore`. A link is followed only inside the project."""
-    path = settings.inside(os.path.join(project, ".gitignore"))
+    path = settings.require_inside(os.path.join(project, ".gitignore"))
     with writing_to("`.gitignore`"):
         if os.path.dirname(path) != os.path.realpath(project):
             raise OSError(0, "a link leads out of the project")

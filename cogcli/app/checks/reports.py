@@ -34,11 +34,11 @@ _FOUND: Final = "doctor.found"
 
 
 def _problems_tables(
-    problems: Sequence[Problem], shipped: Collection[str]
+    problems: Sequence[Problem], shipped_files: Collection[str]
 ) -> tuple[MarkdownTable, ...]:
     """Return a table for the user's files and one for shipped files, each only if it has problems."""
-    users = [problem for problem in problems if problem.file not in shipped]
-    others = [problem for problem in problems if problem.file in shipped]
+    users = [problem for problem in problems if problem.file not in shipped_files]
+    others = [problem for problem in problems if problem.file in shipped_files]
     tables = ((users, "place"), (others, "shipped file"))
     return tuple(problems_table(rows, place=place) for rows, place in tables if rows)
 

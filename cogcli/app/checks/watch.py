@@ -50,10 +50,10 @@ def take_snapshot(settings: Settings, paths: Sequence[str]) -> Snapshot:
 
 
 def wait_for_change(
-    before: Snapshot, look: Callable[[], Snapshot], sleep: Callable[[float], None]
+    snapshot: Snapshot, take_snapshot: Callable[[], Snapshot], sleep: Callable[[float], None]
 ) -> None:
-    """Wait until a file is added, removed or changed. `look` takes a new snapshot."""
-    while look() == before:
+    """Wait until a file is added, removed or changed since the snapshot."""
+    while take_snapshot() == snapshot:
         sleep(_SECONDS)
 
 

@@ -59,7 +59,7 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     catalog = open_registry(settings).reach_capability(capability)
     id = catalog.aliases.get(capability, capability)
     path = os.path.join(settings.project, HOST_FOLDER, ACTIVE_FILE)
-    settings.inside(path)
+    settings.require_inside(path)
     before = explain_choice(catalog, id, selection_options(settings)).body
     _require_sound(
         catalog,
@@ -82,7 +82,7 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
 
 
 def _require_sound(
-    catalog: Catalog, capability: str, active: ActiveChoice, given: SelectionOptions
+    catalog: Catalog, capability: str, active: ActiveChoice, options: SelectionOptions
 ) -> None:
     """Raise an error if a host file is unreadable, or if the binding cannot be called or has
     problems.
@@ -93,11 +93,11 @@ def _require_sound(
         raise ProblemsFound([p for p in catalog.problems if p.file in unreadable])
     active_then = {**catalog.host.active, capability: active}
     then = catalog._replace(host=catalog.host._replace(active=active_then))
-    selection = named_binding(then, capability, given)
+    selection = named_binding(then, capability, options)
     if not selection.chain[0].eligible:
-        raise ineligible_error(then, selection, given, proposed=True)
+        raise ineligible_error(then, selection, options, proposed=True)
     called = _files_of_chain(catalog, selection)
-    problems = check(then, options=given)
+    problems = check(then, options=options)
     found = [p for p in problems if p.severity == "E" or (p.severity == "R" and p.file in called)]
     if found:
         raise ProblemsFound(found)

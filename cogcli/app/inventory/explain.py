@@ -148,35 +148,40 @@ def explain_spec(settings: Settings, kind: str, name: str) -> ChoiceExplanation:
 
 
 def explain_choice(
-    catalog: Catalog, capability_id: str, given: SelectionOptions
+    catalog: Catalog, capability_id: str, options: SelectionOptions
 ) -> ChoiceExplanation:
     """Explain the choice for one capability of a catalog."""
-    found = explain_selection(catalog, capability_id, given)
+    explanation = explain_selection(catalog, capability_id, options)
     return ChoiceExplanation(
         {
-            "capability_id": found.capability_id,
+            "capability_id": explanation.capability_id,
             "selection_source": None,
             "primary_binding_id": None,
             "required_conformance_profile": minimum_conformance(
-                catalog.capability(capability_id), given
+                catalog.capability(capability_id), options
             ),
-            "considered": [considered._asdict() for considered in found.considered],
+            "considered": [considered._asdict() for considered in explanation.considered],
             "chain": [],
-            **(found.selection.to_payload() if found.selection else {}),
-            "usable": found.error is None,
-            "bindings": list(_list_bindings(catalog, found, given)),
+            **(explanation.selection.to_payload() if explanation.selection else {}),
+            "usable": explanation.error is None,
+            "bindings": list(_list_bindings(catalog, explanation, options)),
         },
-        found.error,
+        explanation.error,
     )
 
 
-def _list_bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> Iterator[Json]:
+def _list_bindings(
+    catalog: Catalog, explanation: Explanation, options: SelectionOptions
+) -> Iterator[Json]:
     """Yield every binding of the capability with its state. The bindings of the chain come
     first."""
-    chain = {link.binding_id: link for link in (found.selection.chain if found.selection else ())}
+    chain = {
+        link.binding_id: link
+        for link in (explanation.selection.chain if explanation.selection else ())
+    }
     first = next((link.binding_id for link in chain.values() if link.eligible), None)
-    for id in dict.fromkeys((*chain, *catalog.bindings_of.get(found.capability_id, ()))):
-        state, reason = _binding_state(catalog, found, id, first, given)
+    for id in dict.fromkeys((*chain, *catalog.bindings_of.get(explanation.capability_id, ()))):
+        state, reason = _binding_state(catalog, explanation, id, first, options)
         row: Json = {"binding_id": id, "state": state, "reason": reason}
         binding = catalog.bindings.get(id)
         if binding is None:
@@ -200,23 +205,27 @@ def _list_bindings(catalog: Catalog, found: Explanation, given: SelectionOptions
 
 
 def _binding_state(
-    catalog: Catalog, found: Explanation, id: str, first: str | None, given: SelectionOptions
+    catalog: Catalog,
+    explanation: Explanation,
+    id: str,
+    first: str | None,
+    options: SelectionOptions,
 ) -> tuple[str, str]:
     """Return the state of a binding (`chosen`, `fallback`, `unusable` or `not named`) and the
     reason.
 
     `first` is the id of the first eligible binding of the chain."""
-    selection = found.selection
+    selection = explanation.selection
     chain = selection.chain if selection else ()
     link = next((link for link in chain if link.binding_id == id), None)
     if link and not link.eligible:
         return "unusable", link.reason
-    if link and found.error is None:
+    if link and explanation.error is None:
         if link is chain[0]:
-            return "chosen", found.considered[-1].reason
+            return "chosen", explanation.considered[-1].reason
         return _fallback_state(catalog, chain, id, is_first=id == first)
     binding = catalog.bindings[id]
-    why = "; ".join(reason.text for reason in reasons(catalog, binding, given))
+    why = "; ".join(reason.text for reason in reasons(catalog, binding, options))
     return (
         ("unusable", why) if why else ("not named", _explain_absence(catalog, binding, selection))
     )

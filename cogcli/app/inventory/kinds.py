@@ -258,13 +258,13 @@ def _bindings_of_service(catalog: Catalog, service: Service) -> list[Binding]:
     return [binding for binding in catalog.bindings.values() if binding.service == service.id]
 
 
-def _brief_needs(needs: Iterable[MissingRequirement]) -> list[str]:
+def _list_need_names(needs: Iterable[MissingRequirement]) -> list[str]:
     return list(dict.fromkeys(need.brief for need in needs))
 
 
 def _explain_unusable_binding(view: InventoryView, spec: Binding) -> list[str]:
     """Return why a binding cannot be called; empty if it can."""
-    return _brief_needs(needs_of_binding(view.catalog, spec, view.options))
+    return _list_need_names(needs_of_binding(view.catalog, spec, view.options))
 
 
 def _explain_unusable_service(view: InventoryView, spec: Service) -> list[str]:
@@ -284,7 +284,7 @@ KINDS: Final[dict[str, Kind]] = {
         _skill_details,
         domains=lambda catalog, spec: {_domain(spec.id)},
         channels=lambda catalog, spec: {skill_row(spec)["channel"]},
-        why_not=lambda view, spec: _brief_needs(view.needs.skill(spec.id)),
+        why_not=lambda view, spec: _list_need_names(view.needs.skill(spec.id)),
         texts=texts_of_skill,
         secret_keys=False,
     ),
@@ -296,7 +296,7 @@ KINDS: Final[dict[str, Kind]] = {
         channels=lambda catalog, spec: {
             catalog.bindings[id].channel for id in catalog.bindings_of.get(spec.id, ())
         },
-        why_not=lambda view, spec: _brief_needs(view.needs.capability(spec.id)),
+        why_not=lambda view, spec: _list_need_names(view.needs.capability(spec.id)),
     ),
     "bindings": Kind(
         "binding",

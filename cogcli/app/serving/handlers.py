@@ -108,10 +108,10 @@ class ToolHandlers:
         self,
         client: ClientRequest,
         served: ServedSkill,
-        given: Json,
+        arguments: Json,
         report: dict[str, str],
     ) -> types.CallToolResult:
-        loaded = served.with_inputs(given)
+        loaded = served.with_inputs(arguments)
         if trace_id := _trace_id(client):
             loaded = loaded._replace(request=loaded.request.with_options(trace_id=trace_id))
         progress = ProgressNotifier(client, len(loaded.skill.steps), report)
@@ -139,7 +139,7 @@ class RunErrorPayload(Record):
     next: list[str] | None = None
 
 
-def _tool_result(result: RunResult, error: Json | None, where: str) -> types.CallToolResult:
+def _tool_result(result: RunResult, error: Json | None, directory: str) -> types.CallToolResult:
     """Return the reply to a call with the result of its run."""
     meta = {
         "cogcli/episode_id": result.episode_id,
@@ -159,7 +159,7 @@ def _tool_result(result: RunResult, error: Json | None, where: str) -> types.Cal
     meta |= {"cogcli/code": error["code"]}
     if result.status == "pending":
         return _error_result(
-            _waiting_text(result.episode_id, error, where),
+            _waiting_text(result.episode_id, error, directory),
             meta | {"cogcli/next": RunErrorPayload.of(error).next or []},
         )
     reply = _error_result(_error_lines("error", error, "look with"), meta)
@@ -190,11 +190,11 @@ def _hint_for_client(hint: str) -> str:
     )
 
 
-def _waiting_text(episode_id: str, error: Json, where: str) -> str:
+def _waiting_text(episode_id: str, error: Json, directory: str) -> str:
     """Return the text for a run that waits for a person.
 
     It lists the steps of an approval, because its reader may be a model without a shell."""
-    place = f", in {where}" if where else ""
+    place = f", in {directory}" if directory else ""
     return "\n".join(
         (
             _error_lines("pending", error, f"a person decides in a terminal{place}"),

@@ -154,10 +154,10 @@ async def _read_body(
         return 400, f"{refused.code}: {refused.message}", receive, None
     whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
-    async def receive_whole() -> Message:
+    async def receive_buffered() -> Message:
         return whole.pop() if whole else await receive()
 
-    return 0, "", receive_whole, value
+    return 0, "", receive_buffered, value
 
 
 async def _refuse(send: Send, status: int, problem: str) -> None:

@@ -169,9 +169,9 @@ class RunPool:
         return ended.result()
 
 
-def _settle(ended: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     """Set the result or the error of a future."""
     if error is not None:
-        ended.set_exception(error)
+        future.set_exception(error)
     else:
-        ended.set_result(result)
+        future.set_result(result)

@@ -111,7 +111,7 @@ class Settings:
         Empty otherwise."""
         return "" if self.project is None or self.trust else self.project
 
-    def inside(self, path: str) -> str:
+    def require_inside(self, path: str) -> str:
         """Return the real path of `path`.
 
         Raise UnusableEnvironment `project.link` if a link leads out of a project that is not trusted
@@ -323,7 +323,7 @@ class Settings:
 
         Raise UnusableEnvironment `project.link`."""
         path, origin = self.runs_dir_with_origin()
-        return self.inside(path) if origin == "project" else os.path.realpath(path)
+        return self.require_inside(path) if origin == "project" else os.path.realpath(path)
 
     @property
     def shares_episodes(self) -> bool:

@@ -52,8 +52,9 @@ class ApproverKeys:
             return f"it cannot be checked: {error.message}"
 
     def judge(self, answer: SignedAnswer, at: str) -> SignatureVerdict:
-        """Return what is known of a signature in a log: of whom it is, that it is not valid, or that it is not known
-        whose it is."""
+        """Return whether a signature in a log is valid, and whose it is, or that its owner is
+        unknown.
+        """
         by, key = answer.statement.by, fingerprint_of(answer.signature)
         word = "approved" if answer.statement.granted else "rejected"
         data, environ = answer.statement.to_bytes(), self._settings.environ
@@ -120,7 +121,7 @@ def read_approvers(settings: Settings) -> Approvers:
 
 
 def _find_fault(people: Mapping[str, ApproverTable]) -> str:
-    """Return what is wrong with these people. Empty if nothing is."""
+    """Return why these approvers are invalid, or an empty text."""
     names: dict[str, str] = {}
     owners: dict[str, str] = {}
     for name, person in people.items():

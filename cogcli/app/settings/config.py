@@ -318,7 +318,8 @@ def _find_line(text: str, name: str) -> int:
 def _split_place(message: str, text: str) -> tuple[str, int, int]:
     """Split an error such as `... (at line 3, column 5)` into message, line and column.
 
-    `(at end of document)` stands for the last line."""
+    `(at end of document)` is the last line.
+    """
     if message.endswith(" (at end of document)"):
         return message.partition(" (at end of ")[0], max(1, len(text.splitlines())), 1
     head, _, place = message.partition(" (at line ")

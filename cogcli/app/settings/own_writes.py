@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cogcli.app.settings import Settings
-from cogcli.app.settings.trust_accept import accept_written
+from cogcli.app.settings.trust_accept import accept_written_files
 
 Written = Callable[[str, bytes], None]
 """A function that records the path of a written file, and its content."""
@@ -26,5 +26,5 @@ def keep_trust(settings: Settings) -> Iterator[Written]:
         yield written.__setitem__
     finally:
         if was_accepted and written and settings.project is not None:
-            accept_written(settings.project, settings.environ, written)
+            accept_written_files(settings.project, settings.environ, written)
             settings.reread_trust()

@@ -39,11 +39,11 @@ class WrittenPin(NamedTuple):
     written: bool
 
 
-def parse_environment_name(name: str, where: str) -> str:
+def parse_environment_name(name: str, source: str) -> str:
     """Return the name of an environment. Raise UsageError for an invalid name."""
     if not _NAME.fullmatch(name):
         expected = "up to 64 letters, digits, `-` and `_`"
-        raise UsageError("usage.value", f"{where}: found `{name[:60]}`, expected {expected}")
+        raise UsageError("usage.value", f"{source}: found `{name[:60]}`, expected {expected}")
     return name
 
 
@@ -104,7 +104,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
         )
     path = os.path.join(settings.project, PROJECT_FILE)
     shown = settings.display_path(path)
-    settings.inside(path)
+    settings.require_inside(path)
     try:
         with keep_trust(settings) as written, FolderLock(settings.project):
             text, mode = _read_text(path, shown)
@@ -127,13 +127,13 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
     return WrittenPin(shown, _pins_in(own, environment).get(id), changed != text)
 
 
-def _read_text(path: str, shown: str) -> tuple[str, int]:
+def _read_text(path: str, display_path: str) -> tuple[str, int]:
     """Return the text of the file and its mode. The text includes a byte order mark."""
     try:
         return read_regular(path, limit=_LIMIT).decode("utf-8"), os.stat(path).st_mode & 0o777
     except UnreadableFile as refused:
         if refused.reason == "missing":
             return "", 0o644
-        raise UnusableEnvironment("env.disk", f"{shown} {refused.message}") from refused
+        raise UnusableEnvironment("env.disk", f"{display_path} {refused.message}") from refused
     except UnicodeDecodeError as error:
         raise InvalidPin from error

@@ -173,13 +173,13 @@ def _compare_with_accepted(
     `trust.size`."""
     accepted = dict(entry["accepted"])
     begun = time.time_ns()
-    if not entry["programs"] and _is_remembered(project, accepted, None, environ):
+    if not entry["programs"] and _is_cached(project, accepted, None, environ):
         return accepted, []
     from cogcli.app.settings.trust_needs import ServiceRequirements, find_files, find_programs
 
     root, needs = os.path.abspath(project), ServiceRequirements.from_entry(entry)
     programs = find_programs(root, needs, environ) if needs.programs else None
-    if programs is not None and _is_remembered(project, accepted, programs, environ):
+    if programs is not None and _is_cached(project, accepted, programs, environ):
         return accepted, []
     found = find_files(root, roots_of(root, file), needs)
     watched = {*found.folders, *found.files.values()}
@@ -187,17 +187,15 @@ def _compare_with_accepted(
         found.add_all(programs)
     changes = changes_between(accepted, compute_digests(found))
     if not changes:
-        _remember(project, accepted, watched, programs, begun, environ)
+        _cache_match(project, accepted, watched, programs, begun, environ)
     return accepted, changes
 
 
-def changes_between(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str]]:
+def changes_between(old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the added, changed and removed names."""
-    changes = [("removed", name) for name in before.keys() - after.keys()]
-    changes += [("added", name) for name in after.keys() - before.keys()]
-    changes += [
-        ("changed", name) for name in before.keys() & after.keys() if before[name] != after[name]
-    ]
+    changes = [("removed", name) for name in old.keys() - new.keys()]
+    changes += [("added", name) for name in new.keys() - old.keys()]
+    changes += [("changed", name) for name in old.keys() & new.keys() if old[name] != new[name]]
     return sorted(changes, key=lambda change: (change[1], change[0]))
 
 
@@ -210,9 +208,9 @@ def changes_between(before: Mapping[str, str], after: Mapping[str, str]) -> list
 # file is read each time.
 
 
-def _is_remembered(
+def _is_cached(
     project: str,
-    accepted: dict[str, str],
+    accepted_digests: dict[str, str],
     programs: DecidingFiles | None,
     environ: Mapping[str, str],
 ) -> bool:
@@ -223,25 +221,27 @@ def _is_remembered(
         return False
     key, _, paths = known.decode("utf-8", "surrogateescape").partition("\n")
     identity, _ = _digest_states(set(paths.split("\0")), programs)
-    return bool(identity) and key == _digest_key(identity, accepted, programs)
+    return bool(identity) and key == _digest_key(identity, accepted_digests, programs)
 
 
-def _remember(
+def _cache_match(
     project: str,
-    accepted: dict[str, str],
-    watched: set[str],
+    accepted_digests: dict[str, str],
+    watched_files: set[str],
     programs: DecidingFiles | None,
-    begun: int,
+    started_at: int,
     environ: Mapping[str, str],
 ) -> None:
     """Record in the cache that the present files match the accepted digests.
 
     Nothing is recorded if a file changed too recently: its next change might not change its
     time."""
-    identity, newest = _digest_states(watched, programs)
-    if not identity or newest > begun - _SETTLED:
+    identity, newest = _digest_states(watched_files, programs)
+    if not identity or newest > started_at - _SETTLED:
         return
-    text = f"{_digest_key(identity, accepted, programs)}\n" + "\0".join(sorted(watched))
+    text = f"{_digest_key(identity, accepted_digests, programs)}\n" + "\0".join(
+        sorted(watched_files)
+    )
     path = memory_path(project, environ)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -250,17 +250,21 @@ def _remember(
         return  # it is read again next time
 
 
-def _digest_states(watched: set[str], programs: DecidingFiles | None) -> tuple[str, int]:
+def _digest_states(watched_files: set[str], programs: DecidingFiles | None) -> tuple[str, int]:
     """Return a digest over the state of all watched files, and the time of the newest change."""
     files = () if programs is None else (*programs.folders, *programs.files.values())
-    return digest_states({*watched, *files})
+    return digest_states({*watched_files, *files})
 
 
-def _digest_key(identity: str, accepted: dict[str, str], programs: DecidingFiles | None) -> str:
+def _digest_key(
+    identity: str, accepted_digests: dict[str, str], programs: DecidingFiles | None
+) -> str:
     """Return a digest of the state of the files, the paths of the programs and the accepted
     digests."""
     facts = sorted(programs.facts.items()) if programs is not None else []
-    content = repr((identity, facts, sorted(accepted.items()))).encode("utf-8", "surrogateescape")
+    content = repr((identity, facts, sorted(accepted_digests.items()))).encode(
+        "utf-8", "surrogateescape"
+    )
     return sha256(content).hexdigest()
 
 

@@ -106,7 +106,9 @@ def accept(look: ProjectSnapshot, environ: Mapping[str, str]) -> None:
     copies.remove_unaccepted(look.digests)
 
 
-def accept_written(project: str, environ: Mapping[str, str], written: Mapping[str, bytes]) -> None:
+def accept_written_files(
+    project: str, environ: Mapping[str, str], content_by_path: Mapping[str, bytes]
+) -> None:
     """Accept files with the content that a command of the user has written. Accept no other
     changes.
 
@@ -114,7 +116,7 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
     `trust.size`."""
     root = os.path.abspath(project)
     layers = layers_of(root)
-    located = {_resolve_folders(path): data for path, data in written.items()}
+    located = {_resolve_folders(path): data for path, data in content_by_path.items()}
     services = {
         os.path.abspath(path)
         for path in find_service_files(layers)
@@ -132,7 +134,7 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
         needs = ServiceRequirements.from_entry(entry.json).merge(more)
         found = find_files(root, roots_of(root), needs)
         found.add_all(find_programs(root, needs, environ))
-        kept.update({**entry.accepted, **_digest_written(found, located)})
+        kept.update({**entry.accepted, **_digest_written_files(found, located)})
         return {**projects, key_of(project): {"accepted": dict(kept), **needs._asdict()}}
 
     try:
@@ -142,16 +144,22 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
     copies.remove_unaccepted(kept)
 
 
-def _digest_written(found: DecidingFiles, located: Mapping[str, bytes]) -> dict[str, str]:
+def _digest_written_files(
+    deciding_files: DecidingFiles, content_by_path: Mapping[str, bytes]
+) -> dict[str, str]:
     """Return the digests of the written files that are deciding files, by name. `located` contains
     the contents by path."""
     # To find the place of a file takes calls of the system, so only files of these names are looked at.
-    names = {os.path.basename(path) for path in located}
-    files = found.files.items()
+    names = {os.path.basename(path) for path in content_by_path}
+    files = deciding_files.files.items()
     places = {
         name: _resolve_folders(path) for name, path in files if os.path.basename(path) in names
     }
-    return {name: digest_of_bytes(located[at]) for name, at in places.items() if at in located}
+    return {
+        name: digest_of_bytes(content_by_path[at])
+        for name, at in places.items()
+        if at in content_by_path
+    }
 
 
 def _resolve_folders(path: str) -> str:

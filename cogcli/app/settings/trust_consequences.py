@@ -78,10 +78,10 @@ def mask_line(text: str) -> str:
     return _USER.sub("://***@", hide_secrets(text[: 10 * _LONGEST_LINE]))[:_LONGEST_LINE]
 
 
-def find_consequences(key: DeclarationKey, before: Any, after: Any) -> Iterator[Consequence]:
+def find_consequences(key: DeclarationKey, old: Any, new: Any) -> Iterator[Consequence]:
     """Yield the consequences of a changed declaration. `before` or `after` may be MISSING."""
     severity = _severity_of(key)
-    for text in _find_new_actions(key, before, after):
+    for text in _find_new_actions(key, old, new):
         yield Consequence(severity, mask_line(text))
 
 
@@ -152,7 +152,7 @@ def _find_allowed_repeat(change: _Change) -> Iterator[str]:
 def _find_weaker_isolation(change: _Change) -> Iterator[str]:
     before, after = (str(value or "process") for value in (change.before, change.after))
     is_named = change.was_declared or change.after
-    if is_named and _rank(_ISOLATIONS, after) < _rank(_ISOLATIONS, before):
+    if is_named and _position_in(_ISOLATIONS, after) < _position_in(_ISOLATIONS, before):
         yield f"{change.subject}: isolation {after}, was {before}"
 
 
@@ -217,9 +217,9 @@ _COMPARISONS: Final[dict[str, Callable[[_Change], Iterator[str]]]] = {
 """The function that finds the new actions, by kind of declaration, except `safety`."""
 
 
-def _describe_change(what: str, before: Any, after: Any) -> str:
+def _describe_change(subject: str, old: Any, new: Any) -> str:
     """Describe a new value, and the old one if it is known."""
-    return f"{what} {after}" if before is None else f"{what} {after}, was {before}"
+    return f"{subject} {new}" if old is None else f"{subject} {new}, was {old}"
 
 
 def _format_setting(key: str, value: Any) -> str | None:
@@ -255,7 +255,7 @@ class GateEntry(Record):
     @property
     def rank(self) -> int:
         """Return how strict the `on_fail` of the gate is; a higher rank is stricter."""
-        return _rank(STRICTNESS, str(self.on_fail or "block"))
+        return _position_in(STRICTNESS, str(self.on_fail or "block"))
 
 
 def _find_weaker_safety(id: str, before: object, after: object) -> Iterator[str]:
@@ -353,7 +353,7 @@ def _find_weaker_rule(rule: str, old: RuleEntry, new: RuleEntry) -> Iterator[str
         yield f"{rule} is gone, was {was}"
         return
     strictness = tuple(reversed(VERDICTS))
-    if _rank(strictness, verdict) < _rank(strictness, was):
+    if _position_in(strictness, verdict) < _position_in(strictness, was):
         yield f"{rule} says {verdict}, was {was}"
     if old.mode == "enforce" and new.mode != "enforce":
         yield f"{rule} is no longer enforced"
@@ -363,9 +363,9 @@ def _find_weaker_rule(rule: str, old: RuleEntry, new: RuleEntry) -> Iterator[str
         yield f"{rule} ({verdict}) has other conditions"
 
 
-def _rank(words: tuple[str, ...], word: str) -> int:
+def _position_in(scale: tuple[str, ...], word: str) -> int:
     """Return the position of a word in a scale."""
-    return words.index(word) if word in words else -1
+    return scale.index(word) if word in scale else -1
 
 
 class ShippedCapability(Record):

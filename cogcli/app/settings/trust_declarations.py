@@ -325,12 +325,12 @@ def _document(name: str, raw: Json) -> Declared:
     yield ("host", name), _find_hosts([raw.get(key) for key in ("servers", "paths")])
 
 
-def _settings(value: Json, above: str = "") -> Declared:
+def _settings(value: Json, prefix: str = "") -> Declared:
     for key, member in value.items():
         if isinstance(member, dict):
-            yield from _settings(member, f"{above}{key}.")
+            yield from _settings(member, f"{prefix}{key}.")
         else:
-            yield ("setting", f"{above}{key}"), member
+            yield ("setting", f"{prefix}{key}"), member
 
 
 _Read = Callable[[str, Json], Declared]

@@ -140,14 +140,14 @@ class DecidingFiles:
 
 
 def compute_digests(
-    found: DecidingFiles, keep: Callable[[str, bytes], None] | None = None
+    deciding_files: DecidingFiles, keep: Callable[[str, bytes], None] | None = None
 ) -> dict[str, str]:
     """Return the digest of each file and the target of each link, by name.
 
     A link to a file has both. A program has its path. `keep` receives the digest and the content of
     each file. Raise UnusableEnvironment `trust.size`."""
-    left, by_name = MAX_BYTES, dict(found.facts)
-    for name, path in found.files.items():
+    left, by_name = MAX_BYTES, dict(deciding_files.facts)
+    for name, path in deciding_files.files.items():
         try:
             data = read_regular(path, limit=left)
         except UnreadableFile as refused:
@@ -159,7 +159,9 @@ def compute_digests(
             content = digest_of_bytes(data)
             if keep is not None:
                 keep(content, data)
-        by_name[name] = f"{content} {found.facts[name]}" if name in found.facts else content
+        by_name[name] = (
+            f"{content} {deciding_files.facts[name]}" if name in deciding_files.facts else content
+        )
     return by_name
 
 

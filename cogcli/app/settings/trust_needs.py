@@ -173,7 +173,7 @@ def find_hook_needs(settings: ConfigFile) -> ServiceRequirements:
 
 
 class ServiceDependencies(Record):
-    """The members of a service that name what it starts or reads."""
+    """The members of a service that name the program it starts, and the files it reads."""
 
     module: str | None = None
     command: str | None = None
@@ -248,32 +248,32 @@ def find_files(project: str, layers: Sequence[Layer], needs: ServiceRequirements
     return found
 
 
-def _add_modules(found: DecidingFiles, project: str, modules: Sequence[tuple[str, str]]) -> None:
+def _add_modules(files: DecidingFiles, project: str, modules: Sequence[tuple[str, str]]) -> None:
     """Add the files of modules. For each root that contains a module, add all its Python files,
     because the module may import them."""
     homes = [(os.path.join(project, root), module) for root, module in modules]
-    found.folders.update(home for home, _ in homes)
+    files.folders.update(home for home, _ in homes)
     for home in {home for home, module in homes if _contains_module(home, module)}:
-        found.add_tree(home, _is_imported, _is_of_project, installed=False)
+        files.add_tree(home, _is_imported, _is_of_project, installed=False)
     for home, module in homes:
-        _add_package(found, os.path.join(home, module.partition(".")[0]))
+        _add_package(files, os.path.join(home, module.partition(".")[0]))
 
 
-def _add_document(found: DecidingFiles, root: str, path: str) -> None:
+def _add_document(files: DecidingFiles, root: str, path: str) -> None:
     """Add a document if it exists in its root. A document outside its root is never read."""
-    found.folders.add(path)
-    inside = os.path.realpath(root).rstrip(os.sep) + os.sep
-    if not os.path.isfile(path) or not os.path.realpath(path).startswith(inside):
+    files.folders.add(path)
+    root_prefix = os.path.realpath(root).rstrip(os.sep) + os.sep
+    if not os.path.isfile(path) or not os.path.realpath(path).startswith(root_prefix):
         return
-    found.add_file(path)
+    files.add_file(path)
     for other in find_document_files(path, root):
-        found.add_file(other)
+        files.add_file(other)
 
 
-def _add_package(found: DecidingFiles, package: str) -> None:
+def _add_package(files: DecidingFiles, package: str) -> None:
     """Add every file in a package that Python can import, including hidden and installed files."""
     if os.path.isdir(package):
-        found.add_tree(package, _is_imported, _is_not_bytecode)
+        files.add_tree(package, _is_imported, _is_not_bytecode)
 
 
 def find_programs(
@@ -318,19 +318,21 @@ def _add_program_files(
     root, _, command, args, cwd, _, variables = program
     home = os.path.join(project, root)
     start = _StartPlace(project, home, os.path.join(home, cwd))
-    given = start.paths_in(args)
+    argument_paths = start.paths_in(args)
     set_to = start.paths_in({_insert_variables(text, environ) for text in variables})
-    _add_named_paths(found, start, [path, *given], set_to)
-    scripts = [each for each in (path, *given) if start.holds_file(each)]
+    _add_named_paths(found, start, [path, *argument_paths], set_to)
+    scripts = [each for each in (path, *argument_paths) if start.holds_file(each)]
     # Another program may start them: `env npx`, `nice make`.
     started = {os.path.splitext(os.path.basename(word))[0] for word in (command, *args)}
-    runs_code = bool(scripts) or _has_startable_folder(given) or any(map(_CODE.match, args))
+    runs_code = (
+        bool(scripts) or _has_startable_folder(argument_paths) or any(map(_CODE.match, args))
+    )
     if runs_code or started & _LAUNCHERS:
         _add_script_folders(found, start, scripts, _is_loaded)
     elif started & _FETCHERS:
         _add_script_folders(found, start, scripts, _is_manifest)
     _add_packages_of(found, start, path)
-    _add_run_modules(found, start, given, args)
+    _add_run_modules(found, start, argument_paths, args)
 
 
 def _has_startable_folder(paths: Iterable[str]) -> bool:
@@ -339,37 +341,38 @@ def _has_startable_folder(paths: Iterable[str]) -> bool:
 
 
 def _add_run_modules(
-    found: DecidingFiles, start: _StartPlace, given: list[str], args: Sequence[str]
+    files: DecidingFiles, start: _StartPlace, argument_paths: list[str], args: Sequence[str]
 ) -> None:
     """Add the packages that Python runs as programs."""
     # It runs a folder that holds this file as it runs a module.
-    run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
+    run = [each for each in argument_paths if os.path.isfile(os.path.join(each, "__main__.py"))]
     for named in (
         *run,
         *(os.path.join(start.folder, module) for module in _find_run_modules(args)),
     ):
-        found.add_file(f"{named}.py")
-        _add_package(found, named)
+        files.add_file(f"{named}.py")
+        _add_package(files, named)
 
 
 def _add_named_paths(
-    found: DecidingFiles, start: _StartPlace, given: list[str], set_to: list[str]
+    files: DecidingFiles, start: _StartPlace, argument_paths: list[str], variable_paths: list[str]
 ) -> None:
-    """Add the paths that a command names in its arguments (`given`) and variables (`set_to`).
+    """Add the paths that a command names in its arguments and variables.
 
-    A path without an ending also stands for files with each known ending."""
-    named = [*given, *set_to]
+    A path without an ending also matches files with each known ending.
+    """
+    named = [*argument_paths, *variable_paths]
     short = [each for each in named[1:] if _may_lack_ending(each, start.folder)]
     for each in (*named, *(each + ending for each in short for ending in _RUN)):
         if start.holds_file(each):
-            found.add_file(each)
-    for folder in set_to:
+            files.add_file(each)
+    for folder in variable_paths:
         if start.holds_folder(folder):
-            found.add_tree(folder, _can_be_run, _is_of_project, installed=False)
+            files.add_tree(folder, _can_be_run, _is_of_project, installed=False)
 
 
 def _add_script_folders(
-    found: DecidingFiles, start: _StartPlace, scripts: list[str], selects: Callable[[str], bool]
+    files: DecidingFiles, start: _StartPlace, scripts: list[str], selects: Callable[[str], bool]
 ) -> None:
     """Add the files that `selects` selects in the folders from which a program loads files.
 
@@ -380,17 +383,17 @@ def _add_script_folders(
         folders |= {os.path.dirname(script), os.path.dirname(os.path.realpath(script))}
     for folder in sorted(folders):
         if start.holds_folder(folder):
-            found.add_tree(folder, selects, _is_of_project, installed=False)
+            files.add_tree(folder, selects, _is_of_project, installed=False)
 
 
-def _add_packages_of(found: DecidingFiles, start: _StartPlace, path: str) -> None:
+def _add_packages_of(files: DecidingFiles, start: _StartPlace, path: str) -> None:
     """Add the files that Python runs when it starts, from the installed packages of a virtual
     environment."""
     for folder in _find_package_folders(path):
         if start.holds_folder(folder):
-            found.folders.add(folder)
+            files.folders.add(folder)
             for name in filter(_is_run_at_start, os.listdir(folder)):
-                found.add_file(os.path.join(folder, name))
+                files.add_file(os.path.join(folder, name))
 
 
 def _is_read(path: str) -> bool:

@@ -36,7 +36,7 @@ def cache_home(environ: Mapping[str, str]) -> str:
     return _home(environ, "XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")
 
 
-def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: str) -> str:
+def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, fallback: str) -> str:
     """Return a directory of the user for this platform.
 
     A relative XDG path is ignored, as the XDG specification requires."""
@@ -45,13 +45,14 @@ def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: s
     if sys.platform == "win32" and (named := variable(environ, windows)):
         return os.path.join(named, "cogcli")
     home = variable(environ, "HOME") or _own_home()
-    return os.path.join(home, mac if sys.platform == "darwin" else other, "cogcli")
+    return os.path.join(home, mac if sys.platform == "darwin" else fallback, "cogcli")
 
 
 def _own_home() -> str:
     """Return the home directory that the system records for this user.
 
-    It is used instead of an empty `HOME`, which would stand for the root directory."""
+    It is used instead of an empty `HOME`, which would mean the root directory.
+    """
     if sys.platform == "win32":
         return os.path.expanduser("~")
     import pwd

@@ -154,7 +154,7 @@ class _Proposal:
         self.settings, self.builtin = settings, builtin
         self.home = settings.project or settings.base
         for folder in (runtime, registry):
-            settings.inside(folder or runtime)
+            settings.require_inside(folder or runtime)
         tool = require_folder(runtime, "RUNTIME")
         self.roots = _find_roots(tool, registry)
         own = os.path.join(self.home, HOST_FOLDER)

@@ -40,7 +40,7 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
             raise UsageError("usage.value", message, hint="export one at a time")
         named[name] = id
         path = os.path.join(folder, name)
-        settings.inside(path)
+        settings.require_inside(path)
         if os.path.lexists(path):
             raise UsageError(
                 "output.exists", f"`{path}` exists", hint="remove it, or give another --to DIR"

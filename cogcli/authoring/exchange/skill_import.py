@@ -60,7 +60,9 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
         raise UnusableEnvironment("project.none", "there is no project here", hint=hint)
     capability = _capability(settings, capability_id)
     step_input, takes_request = _input_lines(capability, folder.body)
-    place = settings.inside(os.path.join(settings.project, "skills", "local", DOMAIN, folder.name))
+    place = settings.require_inside(
+        os.path.join(settings.project, "skills", "local", DOMAIN, folder.name)
+    )
     if os.path.lexists(place):
         message = f"`{settings.display_path(place)}` exists"
         raise UsageError("output.exists", message, hint="remove it, then import again")

@@ -94,7 +94,7 @@ def new_binding(settings: Settings, request: BindingRequest) -> NewSpecs:
     """
     project_of(settings)
     require_capability_id(request.id, is_prefix=request.all)
-    settings.inside(request.file)
+    settings.require_inside(request.file)
     return _Command(settings, request, read_api(request.file, project_of(settings))).make()
 
 

@@ -177,7 +177,7 @@ def written_files(
         for file in files:
             path = os.path.join(root, file.path)
             with writing_to(f"`{settings.display_path(path)}`"):
-                settings.inside(path)
+                settings.require_inside(path)
                 _make_folders(os.path.dirname(path), undo)
                 undo.callback(_put_back, path, _content(path), settings.bound)
                 write_atomic(path, file.data, mode=0o644, bound=settings.bound)
@@ -194,7 +194,7 @@ def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, for
     for file in files:
         path = os.path.join(root, file.path)
         shown = visible(settings.display_path(path))
-        settings.inside(path)
+        settings.require_inside(path)
         if find_leaving_link(os.path.dirname(path), root):
             raise UsageError(
                 "usage.value", f"`{shown}`: a link leads out of the project", hint="remove the link"

@@ -172,7 +172,7 @@ def _state_fault(check: StateCheck, state: ExecutionState) -> str:
 
 
 def _format_value(path: str, value: object) -> str:
-    """Return a value as shorten_json text, masked if the last part of its path names a secret."""
+    """Return a value as a short text, masked if the last part of its path names a secret."""
     key = path.rpartition(".")[2]
     return shorten_json(Redactor().mask({key: value})[key], 120)
 

@@ -11,7 +11,7 @@ from cogcli.agent.use_cases.invoke_agent import AgentCommandInput, dry_run, invo
 from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.agent.use_cases.request_options import merge_options, with_options
 from cogcli.app.registry import is_untrusted
-from cogcli.app.run_skill import options_of
+from cogcli.app.run_skill import build_options
 from cogcli.base.errors import OK, VETOED, CogcliError, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
@@ -98,7 +98,7 @@ def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> AgentCo
     """Return the invocation for a request and these flags. Raise all problems together."""
     problems: list[CogcliError] = []
     given = parse_request(raw)
-    options = options_of(context.settings, read_options(flags, problems))
+    options = build_options(context.settings, read_options(flags, problems))
     request = given.request
     given = with_options(
         given._replace(

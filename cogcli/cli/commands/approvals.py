@@ -139,7 +139,7 @@ def _columns(context: CommandContext) -> tuple[Column, ...]:
 )
 def show_requests(context: CommandContext, names: Names) -> int:
     """Show requests in full: what will be done, why a person is asked, who may answer or answered."""
-    found = approvals.find_shown(context.settings, names, context.warn, context.again)
+    found = approvals.find_requests_to_show(context.settings, names, context.warn, context.again)
     context.own["approvals"] = [each.to_payload() for each in found]
     if context.json:
         return OK
@@ -188,10 +188,10 @@ def _answer(
     signatures = {}
     if flags.sign is not None:
         events = [each.event for each in found]
-        signatures = sign_requests(context.settings, events, by, flags.sign, granted=granted)
+        signatures = sign_requests(context.settings, events, by, flags.sign, is_granted=granted)
     approver = Approver(by, flags.reason or "", signatures)
     with _uninterrupted():
-        runs = approvals.record(context.settings, found, approver, granted=granted)
+        runs = approvals.record(context.settings, found, approver, is_granted=granted)
     word = "granted" if granted else "rejected"
     context.own["approvals"] = [
         {

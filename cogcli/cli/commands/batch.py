@@ -36,8 +36,8 @@ def merge(
     """Merge result files by line."""
     if o is None:
         raise wrong_flag("`batch merge` needs `-o FILE`", "name the file for the merged results")
-    output = context.settings.inside(os.path.abspath(o))
-    sources = [context.settings.inside(os.path.abspath(file)) for file in files]
+    output = context.settings.require_inside(os.path.abspath(o))
+    sources = [context.settings.require_inside(os.path.abspath(file)) for file in files]
     if output in sources:
         raise wrong_flag(f"`-o {o}` is one of the merged files", "name another file")
     if os.path.lexists(output) and not force:

@@ -96,7 +96,7 @@ def extract(
     """Write the folders of archived episodes. The archive keeps them."""
     settings = context.settings
     places, faults = _find_places(settings, names)
-    target = None if to is None else Path(settings.inside(os.path.abspath(to)))
+    target = None if to is None else Path(settings.require_inside(os.path.abspath(to)))
     extractor = EpisodeExtractor(settings, target)
     code = _report(context, extractor.extract(dict.fromkeys(places)), "extracted")
     for fault in faults:
@@ -136,7 +136,7 @@ def _archives_named(settings: Settings, name: str) -> list[Path] | None:
     if is_batch_word(name):
         return batch_archives(settings, find_batch(settings.runs_dir, name))
     if name.endswith(SUFFIX) and os.path.isfile(name):
-        return [Path(settings.inside(name))]
+        return [Path(settings.require_inside(name))]
     return None
 
 

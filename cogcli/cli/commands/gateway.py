@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
-from cogcli.app.run_skill import options_of, with_pack
+from cogcli.app.run_skill import build_options, with_pack
 from cogcli.app.services import refresh_service
 from cogcli.app.serving.server_socket import bind_socket
 from cogcli.app.wings import WingFunction
@@ -189,7 +189,7 @@ def serve(
     require_sdk()
     options = with_pack(
         context.settings,
-        options_of(
+        build_options(
             context.settings,
             {"pack": pack or "", "intent": intent or "", "user": user or "", "shadow": shadow},
         ),

@@ -91,7 +91,7 @@ def _write_proposal(context: CommandContext, path: str, data: bytes) -> str:
     Raise UsageError `output.exists` or UnusableEnvironment `env.disk`.
     """
     shown = context.settings.display_path(path)
-    context.settings.inside(path)
+    context.settings.require_inside(path)
     if os.path.lexists(path):
         hint = "give another --id, or remove the file"
         raise UsageError("output.exists", f"`{visible(shown)}` exists", hint=hint)

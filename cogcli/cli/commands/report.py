@@ -67,7 +67,7 @@ def report(
         path = None
     else:
         path = _file_name(o, directories, force=force)
-        context.settings.inside(path)
+        context.settings.require_inside(path)
     page = _page_of_episodes(context, directories)
     if path is None:
         context.answer(page.decode())
@@ -105,7 +105,7 @@ def _report_batch(
         context.answer(page.decode())
         return OK
     path = _file_name(o, [Path(batch_id)], force=force)
-    context.settings.inside(path)
+    context.settings.require_inside(path)
     _write_answer(context, path, page)
     if open and not webbrowser.open(Path(path).resolve().as_uri()):
         context.note("no browser could be opened: open the file yourself")

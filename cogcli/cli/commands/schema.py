@@ -53,7 +53,7 @@ def _write_all(context: CommandContext, folder: str | None) -> int:
     """Write all schemas to a folder. Raise UsageError or UnusableEnvironment `env.disk`."""
     if folder is None:
         raise wrong_value("`--all` needs `-o DIR`")
-    context.settings.inside(folder)
+    context.settings.require_inside(folder)
     written, known = [], ids_of(context.settings)
     try:
         os.makedirs(folder, exist_ok=True)

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from cogcli.app.run_skill import options_of
+from cogcli.app.run_skill import build_options
 from cogcli.app.serving.server_socket import Endpoint, bind_socket, redirect_standard_streams
 from cogcli.app.serving.tools import ToolOffer, offer_skills
 from cogcli.base.errors import ABORTED, OK, CogcliError, ServiceResolutionError
@@ -140,7 +140,7 @@ def read_token(path: str | None) -> str:
 def _run_request(context: CommandContext, flags: ServeFlags) -> RunRequest:
     """Return the run request whose options apply to each call. Raise UsageError."""
     problems: list[CogcliError] = []
-    options = options_of(context.settings, read_options(flags, problems))
+    options = build_options(context.settings, read_options(flags, problems))
     for problem in problems:
         raise problem
     return RunRequest("", {}, options)

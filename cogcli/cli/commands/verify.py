@@ -193,7 +193,7 @@ def _read_anchor_for(context: CommandContext, anchor: str, *, all: bool) -> dict
     """Return the heads in a file of the project. Raise UsageError unless all episodes are verified."""
     if not all:
         raise wrong_flag("`--anchor` is for all episodes", "add --all")
-    context.settings.inside(anchor)
+    context.settings.require_inside(anchor)
     return read_anchor(anchor)
 
 

@@ -30,7 +30,7 @@ def explained(*log: Logged) -> Iterator[tuple[int, Json]]:
             decisions.add(event, {"seq": seq}, {})
         for each in decisions.ready():
             yield seq, each
-    for each in decisions.rest():
+    for each in decisions.take_waiting():
         yield len(log), each
 
 
