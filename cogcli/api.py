@@ -21,7 +21,7 @@ from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
 from cogcli.app.live_run import LiveRun, await_run
 from cogcli.app.python_options import read_options, to_plain_input
 from cogcli.app.registry import untrusted_warning
-from cogcli.app.run_skill import environment_of, build_options, with_pack
+from cogcli.app.run_skill import build_options, environment_of, with_pack
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.signed_answers import sign_answers

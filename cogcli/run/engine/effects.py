@@ -1,4 +1,5 @@
 """Tasks, the effects that they yield, and what is raised in them. `run.engine.tasks` drives the tasks."""
+
 from __future__ import annotations
 
 from collections import deque
