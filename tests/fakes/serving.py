@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 
 INITIALIZE = {
     "jsonrpc": "2.0", "id": "first", "method": "initialize",
