@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import SchemaValidator
+from typing import TYPE_CHECKING, Any
 
 from cogcli.declarations.events import PAYLOAD_OF
-from cogcli.declarations.pydantic_schema import lean_schema
+from cogcli.declarations.quick_check import surely_fits
 from cogcli.declarations.record import Record
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 @cache
 def adapter_of(cls: type[Record]) -> TypeAdapter[Any]:
     """Return the adapter that checks the JSON of a record and describes it as a schema."""
+    from pydantic import TypeAdapter
+
     return TypeAdapter(cls)
-
-
-@cache
-def _lean_validator_of(cls: type[Record]) -> SchemaValidator:
-    return SchemaValidator(lean_schema(adapter_of(cls).core_schema))
 
 
 def problem_of(event_type: str, payload: object) -> str | None:
@@ -36,8 +33,10 @@ def problem_in(cls: type[Record], payload: object) -> str | None:
     """Return the first problem of a payload by the record of its type, with its place; None if
     valid.
     """
-    if _lean_validator_of(cls).isinstance_python(payload):
+    if surely_fits(cls, payload):
         return None
+    from pydantic import ValidationError
+
     try:
         adapter_of(cls).validate_python(payload)
     except ValidationError as error:

@@ -29,6 +29,14 @@ class ValueLimits:
         self.pattern = pattern
         """The form of a text."""
 
+    def allows(self, number: float) -> bool:
+        """Return whether a number is within the limits."""
+        return (
+            (self.minimum is None or number >= self.minimum)
+            and (self.maximum is None or number <= self.maximum)
+            and (self.above is None or number > self.above)
+        )
+
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:

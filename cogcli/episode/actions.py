@@ -14,6 +14,11 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import measured_ms
 from cogcli.episode.layout import EXCERPT
 
+_MEMBERS: Final = (
+    "id", "kind", "tool", "input_excerpt", "output_excerpt", "result_status", "step_id", "provenance",
+    "result_artifacts", "duration_ms", "timestamp",
+)  # fmt: skip
+"""The members of an action, in their order."""
 _DECLARED: Final = frozenset(field.name for field in fields_of(StepFinished))
 """The members of our closing events, none of which begins with `x-`."""
 
@@ -25,41 +30,42 @@ def action_from(event: Event, act: SharedActivity, position: int) -> Json | None
     """
     if act.action_id is None and act.tool is None:
         return None
-    members = {
-        "id": f"action_{position}" if act.action_id is None else act.action_id,
-        "kind": act.kind,
-        "tool": act.tool,
-        "input_excerpt": _excerpt(act, "input_excerpt", "input"),
-        "output_excerpt": _excerpt(act, "output_excerpt", "output"),
-        "result_status": act.result_status,
-        "step_id": event.step_id or act.step_id,
-        "provenance": act.provenance or event.agent_id,
-        "result_artifacts": act.result_artifacts,
-        "duration_ms": _first_duration(event, act),
-        "timestamp": event.timestamp,
-    }
-    action = {name: value for name, value in members.items() if value is not None}
-    if not _DECLARED.issuperset(act.json):
-        action.update({key: value for key, value in act.json.items() if key[:2] == "x-"})
+    json = act.json
+    members = (
+        f"action_{position}" if act.action_id is None else act.action_id,
+        act.kind,
+        act.tool,
+        _excerpt(act.input_excerpt, json, "input"),
+        _excerpt(act.output_excerpt, json, "output"),
+        act.result_status,
+        event.step_id or act.step_id,
+        act.provenance or event.agent_id,
+        act.result_artifacts,
+        _first_duration(event, act),
+        event.timestamp,
+    )
+    named = zip(_MEMBERS, members, strict=True)
+    action = {name: value for name, value in named if value is not None}
+    if not _DECLARED.issuperset(json):
+        action.update({key: value for key, value in json.items() if key[:2] == "x-"})
     return action
 
 
 def _first_duration(event: Event, act: SharedActivity) -> int | float | None:
     """Return the duration from the event's metrics, or else from its payload."""
-    measured = measured_ms(event)
+    measured = None if event.metrics is None else measured_ms(event)
     if measured is None:
         measured = act.duration_ms if act.latency_ms is None else act.latency_ms
     return measured
 
 
-def _excerpt(act: SharedActivity, excerpt: str, whole: str) -> str | None:
-    """Return the recorded excerpt, or else the JSON of the whole value, truncated."""
-    value = getattr(act, excerpt)
+def _excerpt(value: object, json: Json, whole: str) -> str | None:
+    """Return the recorded excerpt, or else the JSON of the whole value if that is given, truncated."""
     if type(value) is str:
         return value[:EXCERPT]
     if value is None:
-        if whole not in act.json:
+        if whole not in json:
             return None
-        value = getattr(act, whole)
+        value = json[whole]
     # No character takes more than four bytes.
     return orjson.dumps(value)[: EXCERPT * 4].decode(errors="ignore")[:EXCERPT]

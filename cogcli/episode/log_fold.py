@@ -15,7 +15,7 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import row_of
-from cogcli.declarations.reading import read_record
+from cogcli.declarations.reading import read_record, read_record_at_once
 from cogcli.declarations.shared_events import SharedActivity, SharedPlan, SharedPlanStep
 from cogcli.declarations.value_types import Json
 from cogcli.episode.action_log import ActionLog
@@ -124,11 +124,11 @@ class Counters:
     def _finish(self, event: Event, act: SharedActivity, is_root: bool) -> None:
         step_id = event.step_id or ""
         latency = act.latency_ms if type(act.latency_ms) is int else None
-        if is_root and not StepPath(step_id).in_call:
+        if is_root and "@" not in step_id:  # not in a gate or a probe
             # Only those of steps are used. Our parts of steps may be a million rounds.
             is_asked = event.seq is None or StepPath(step_id).is_step
             self._count_root_step(step_id, act.uses, latency if is_asked else None)
-        if act.tool is not None and latency is not None and self._is_slow(latency):
+        if act.tool is not None and latency and self._is_slow(latency):
             self.slow.add(_use_from(event))
         if event.event_type == "step.vetoed":
             self.vetoes += 1
@@ -179,10 +179,10 @@ class LogFold:
 
     def apply(self, event: Event, act: SharedActivity | None = None) -> None:
         """Apply the next event of the log. `act` is its payload, if it is an act that was read already."""
-        is_projected = row_of(event.event_type).projected
-        self.evidence = event if is_projected and not is_snapshot(event) else None
+        row = row_of(event.event_type)
+        self.evidence = event if row.projected and not is_snapshot(event) else None
         if act is None and event.phase == "act":
-            act = read_record(SharedActivity, event.payload)
+            act = read_record_at_once(SharedActivity, event.payload)
         self.projection.apply(event, act)
         if event.phase == "start":
             limit = self.projection.start.options.step_timeout_seconds

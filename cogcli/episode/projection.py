@@ -114,14 +114,19 @@ class Projection:
         if is_root:
             self._apply_to_root(event, row)
         if event.phase == "act":
-            self._apply_act(event, act or read_record(SharedActivity, event.payload), is_root)
+            act = act or read_record(SharedActivity, event.payload)
+            self._apply_act(event, act, is_root)
         self.last = event
 
     def _apply_act(self, event: Event, act: SharedActivity, is_root: bool) -> None:
         """Apply an act event of the root run or of a nested one."""
         if is_root:
             self.plan.apply_act(act)
-            self._take_root_act(event, act)
+            for name in act.result_artifacts or ():
+                if type(name) is str:
+                    self.artifacts[name] = name
+            if self._failed_step is None and act.step_status in ("failed", "vetoed"):
+                self._failed_step = event.step_id or act.step_id
         if act.result_artifacts:
             self._take_files(act.result_artifacts)
         action = action_from(event, act, len(self.actions) + 1)
@@ -172,14 +177,6 @@ class Projection:
             self._end(event)
         else:
             self._beliefs.apply(event)
-
-    def _take_root_act(self, event: Event, act: SharedActivity) -> None:
-        """Add the names of artifacts, and the first step that failed."""
-        for name in act.result_artifacts or ():
-            if type(name) is str:
-                self.artifacts[name] = name
-        if self._failed_step is None and act.step_status in ("failed", "vetoed"):
-            self._failed_step = event.step_id or act.step_id
 
     def _take_files(self, artifacts: list[object]) -> None:
         """Add the files that a step of the root or of a nested run wrote. The last version of each is kept."""

@@ -96,7 +96,8 @@ class LineCheck:
         ):
             self._sequence += 1
             self._timestamp = timestamp
-            self._count_line(raw)
+            self.count += 1
+            self.head = f"sha256:{sha256(raw).hexdigest()}"
             return True
         return False
 

@@ -16,7 +16,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import WaypointSet, row_of
-from cogcli.declarations.reading import read_record
+from cogcli.declarations.reading import read_record, read_record_at_once
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedActivity
 from cogcli.declarations.value_types import Json
@@ -193,11 +193,13 @@ class LogReading:
         """Check lines by themselves, and the waypoints among them."""
         found: NumberedFindings = []
         heads = []
+        lines, places = self.lines, self._places
         for number, raw, value in batch:
-            heads.append(self.lines.head)
-            for finding in self.lines.check(number, raw, value):
+            heads.append(lines.head)
+            for finding in lines.check(number, raw, value):
                 found.append((number, finding))
-            self._take_head(number)
+            if number == 1 or number in places or lines.head == self._head:
+                self._take_head(number)
         if has_waypoints and self.lines.chained:
             for before, (number, raw, value) in zip(heads, batch, strict=True):
                 found += [(number, each) for each in self._waypoint(number, raw, value, before)]
@@ -211,20 +213,26 @@ class LogReading:
         events = reading.read(batch, found)
         self.last_timestamp = events[-1].timestamp
         acts = [
-            read_record(SharedActivity, event.payload) if event.phase == "act" else None
+            read_record_at_once(SharedActivity, event.payload) if event.phase == "act" else None
             for event in events
         ]
-        for (number, _, _), event in zip(batch, events, strict=True):
+        numbered = [*zip([number for number, _, _ in batch], events, acts, strict=True)]
+        for number, event, _ in numbered:
             if event.phase == "governance":
                 self.answers.apply(number, event)
-        numbered = [*zip((number for number, _, _ in batch), events, acts, strict=True)]
         if self.lines.chained:
             for number, event, act in numbered:
-                for finding in self._ordering.check(number, event, act):
-                    found.append((number, finding))
+                if act is None or not self._ordering.is_sound(event, act):
+                    findings = self._ordering.check(number, event, act)
+                    found += [(number, each) for each in findings]
         for number, event, act in numbered:
-            for finding in self._fold(number, event, act, projections):
-                found.append((number, finding))
+            if act is None:
+                found += [
+                    (number, each) for each in self._check_evidence(number, event, projections)
+                ]
+            self.fold.apply(event, act)
+            if self._repairs:
+                found += [(number, each) for each in self._take_repairs(number)]
         return found
 
     def _take_head(self, number: int) -> None:
@@ -242,8 +250,8 @@ class LogReading:
             self.size += len(chunk)
             yield chunk
 
-    def _fold(
-        self, number: int, event: Event, act: SharedActivity | None, projections: list[int]
+    def _check_evidence(
+        self, number: int, event: Event, projections: list[int]
     ) -> Iterator[Finding]:
         if row_of(event.event_type).projected:
             self.evidence = event
@@ -251,12 +259,16 @@ class LogReading:
                 yield from self._at_projection(number, event)
         elif event.phase == "terminate":
             self.evidence = None  # it was of the run before its end
-        self.fold.apply(event, act)
-        if self._repairs:
-            severity: FindingSeverity = "error" if self.lines.chained else "info"
-            for repair in self._repairs:
-                yield Finding("projection.repaired", severity, EVENTS, number, repair)
-            self._repairs.clear()
+
+    def _take_repairs(self, number: int) -> list[Finding]:
+        """Return the findings about the values that the fold had to repair."""
+        severity: FindingSeverity = "error" if self.lines.chained else "info"
+        found = [
+            Finding("projection.repaired", severity, EVENTS, number, repair)
+            for repair in self._repairs
+        ]
+        self._repairs.clear()
+        return found
 
     def _at_projection(self, number: int, event: Event) -> Iterator[Finding]:
         named: dict[str, None] = {}

@@ -11,7 +11,9 @@ from typing import Final
 from cogcli.base.step_path import StepPath, split_round
 from cogcli.declarations.checked import problem_of
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import EVENT_TYPES, row_of
+from cogcli.declarations.event_type import EventType
+from cogcli.declarations.events import EVENT_TYPES, PAYLOAD_OF, row_of
+from cogcli.declarations.quick_check import surely_fits
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.session_events import CallWitnessed
@@ -21,6 +23,8 @@ from cogcli.episode.layout import EVENTS, Finding, error_finding
 _AFTER_END: Final = ("runtime", "insight", "memory")
 Faults = list[tuple[str, str]]
 """The code and the message of each fault of an event."""
+_AFTER_ROOT: Final = ("", "/", "#", "@")
+"""What may follow the root step in a path."""
 _KEPT: Final = 500
 """Steps of a nested run that are known after its end."""
 _KEPT_IN_ALL: Final = 5_000
@@ -97,8 +101,31 @@ class OrderingCheck:
         self._runs: dict[str | None, _Run] = {}
         self._root: str | None = None
         self._planned: set[str] | None = None
+        self._last_planned = ""
+        """A root step that is in a plan. Nearly always the next event has the same one."""
         self._unknown_types: set[str] = set()
         self._kept = 0
+
+    def is_sound(self, event: Event, act: SharedActivity) -> bool:
+        """Take an act that is surely without a finding, and return whether it is one. Nearly every act is, and one
+        test takes a part of the time of the checks that can say what is wrong. `act` is its payload.
+        """
+        kind, step = event.event_type or "", act.step_id
+        row, run = EVENT_TYPES.get(kind), self._runs.get(event.run_id)
+        return (
+            row is not None
+            and run is not None
+            and step is not None
+            and step == event.step_id
+            and row.phase == event.phase
+            and not row.plans_step
+            and run.alive
+            and self._runs[self._root].alive
+            and not run.is_forgotten
+            and (event.run_id != self._root or self._planned is None or self._is_planned(step))
+            and surely_fits(PAYLOAD_OF[kind], event.payload)
+            and _take_step(run, row, step)
+        )
 
     def check(self, number: int, event: Event, act: SharedActivity | None) -> list[Finding]:
         """Return the findings about one event, after the events before it. `act` is the payload of an act."""
@@ -205,7 +232,18 @@ class OrderingCheck:
         return faults
 
     def _is_unplanned(self, step: str) -> bool:
-        return self._planned is not None and StepPath(step).root_step not in self._planned
+        return self._planned is not None and not self._is_planned(step)
+
+    def _is_planned(self, step: str) -> bool:
+        """Return whether a plan has the step of the root run that a path leads through."""
+        last = self._last_planned
+        if last and step.startswith(last) and step[len(last) : len(last) + 1] in _AFTER_ROOT:
+            return True
+        root = StepPath(step).root_step
+        if self._planned is None or root not in self._planned:
+            return False
+        self._last_planned = root
+        return True
 
     def _finish(self, run: _Run, step: str, act: SharedActivity) -> Faults:
         faults: Faults = []
@@ -240,6 +278,22 @@ class OrderingCheck:
         seen = read_record(CallWitnessed, event.payload)
         why = "was denied" if seen.decision == "denied" else "had no decision"
         return [("call.witnessed", f"a call of `{seen.tool:.60}` {why}, but ran")]
+
+
+def _take_step(run: _Run, row: EventType, step: str) -> bool:
+    """Begin or end a step of a run, and return whether that is in order."""
+    if row.starts:
+        run.open.add(step)
+        run.ended.discard(step)
+        return True
+    if row.closes:
+        if step not in run.open:
+            return False
+        # An open step has not ended: it was taken out of the others when it started.
+        run.ended.add(step)
+        run.open.discard(step)
+        return True
+    return not row.needs_start or step in run.open
 
 
 def _has_result(act: SharedActivity) -> bool:

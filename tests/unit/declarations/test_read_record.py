@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cogcli.declarations.call_records import AttemptMade, StepError
 from cogcli.declarations.events import PAYLOADS, RunStarted, StepFinished, StepStarted
 from cogcli.declarations.field import fields_of
-from cogcli.declarations.reading import read_record
+from cogcli.declarations.reading import read_record, read_record_at_once
+from cogcli.declarations.shared_events import SharedActivity
 from cogcli.declarations.typed_payload import OtherPayload, read_payload
 from cogcli.episode.log_reader import event_of
 
@@ -89,6 +90,20 @@ def test_no_attribute_fails_whatever_is_given(cls: Any, data: st.DataObject) -> 
         default = getattr(empty, name)
         if default not in (None, False):  # a union of types, or of any type
             assert type(getattr(found, name)) is type(default), name
+
+
+@given(cls=st.sampled_from((*PAYLOADS, SharedActivity)), data=st.data())
+def test_both_ways_of_reading_give_the_same_attributes(cls: Any, data: st.DataObject) -> None:
+    names = [field.name for field in fields_of(cls)]
+    keys = st.sampled_from((*names, "x-own", "json", "of", "replace", "__class__"))
+    given = data.draw(st.dictionaries(keys, JSON, max_size=6))
+    for _ in range(2):  # the second time the shape is known
+        lazily, at_once = read_record(cls, given), read_record_at_once(cls, given)
+        assert at_once.json is given
+        assert type(at_once) is type(lazily)
+        for name in names:
+            assert getattr(at_once, name) == getattr(lazily, name), name
+        assert at_once.replace.__name__ == "replace"
 
 
 def payload_of(**line: Any) -> Any:
