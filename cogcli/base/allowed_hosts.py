@@ -39,13 +39,13 @@ def host_refusal(host: str, port: int | None, network: str) -> str:
     return "is not called by a project that is not trusted"
 
 
-def allows_host(named: str, hosts: Sequence[str]) -> bool:
+def allows_host(host_and_port: str, hosts: Sequence[str]) -> bool:
     """Return whether `hosts` allows a `HOST` or `HOST:PORT`. An entry without a port allows the default
     ports of http and https."""
-    wanted, port = _split_port(named)
+    requested_host, port = _split_port(host_and_port)
     for each in hosts:
         host, allowed = _split_port(each)
-        if host == wanted and (
+        if host == requested_host and (
             port == allowed or (not allowed and port in ("", *map(str, _DEFAULT_PORTS)))
         ):
             return True
@@ -102,9 +102,9 @@ def _list_hosts(value: object) -> Iterator[str]:
             return  # no URL, or no public host
 
 
-def is_private_host(named: str) -> bool:
+def is_private_host(host_and_port: str) -> bool:
     """Return whether a `HOST` or `HOST:PORT` is known not to be public before any look-up."""
-    return bool(_refuse_literal_address(_split_port(named)[0]))
+    return bool(_refuse_literal_address(_split_port(host_and_port)[0]))
 
 
 def _refuse_literal_address(host: str) -> str:

@@ -152,7 +152,7 @@ class Cancellation:
                 callback()
 
     def hold_back(self, reason: str) -> None:
-        """Hold back the request. `reason` says what it waits for."""
+        """Hold back the request. `reason` names the missing condition."""
         with self._lock:
             self._reason = reason
 

@@ -118,9 +118,9 @@ class SocketExchange:
         """Return the error of an exchange that passed its deadline."""
         return CallTimeoutError("call.timeout", "no answer in time", left=self.left)
 
-    def transport_error(self, what: str) -> TransportError:
+    def transport_error(self, message: str) -> TransportError:
         """Return the error of an exchange that failed or was cancelled."""
-        return TransportError("call.transport", what, left=self.left)
+        return TransportError("call.transport", message, left=self.left)
 
 
 _mine = threading.local()
@@ -273,7 +273,7 @@ class Backend:
         exchange = _current_exchange()
         failure: TransportError | CallTimeoutError | None = None
         for place in allowed_addresses(
-            self._resolve_allowed(host, port, name, exchange), host, self._network
+            self._resolve_host(host, port, name, exchange), host, self._network
         ):
             try:
                 return SocketStream(
@@ -291,7 +291,7 @@ class Backend:
     def sleep(self, seconds: float) -> None:
         """Return at once. The pool makes no retries, so it never needs to wait."""
 
-    def _resolve_allowed(
+    def _resolve_host(
         self, host: str, port: int, name: str, exchange: SocketExchange
     ) -> list[ResolvedAddress]:
         """Return the allowed addresses of a name.

@@ -173,7 +173,7 @@ def _sum(items: object) -> int | float:
     raise ExpressionError("expr.limit", "gives a number that JSON does not hold")
 
 
-def _sorted(items: object) -> list[object]:
+def _sort(items: object) -> list[object]:
     return sorted(_sortable(items))
 
 
@@ -232,6 +232,6 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "any": Function(_any, 1, 1, "any(list)"),
     "all": Function(_all, 1, 1, "all(list)"),
     "sum": Function(_sum, 1, 1, "sum(list)"),
-    "sorted": Function(_sorted, 1, 1, "sorted(list)"),
+    "sorted": Function(_sort, 1, 1, "sorted(list)"),
     "date": Function(_date, 1, 1, "date(text)"),
 }

@@ -228,7 +228,7 @@ class Http:
         plain = way.scheme == "http" and not way.proxy.startswith("https")
         tls = self._tls_context.get(plain)
         if tls is None:
-            tls = self._tls_context[plain] = _tls_context(self._proxies, plain=plain)
+            tls = self._tls_context[plain] = _tls_context(self._proxies, is_empty=plain)
         backend = Backend(None if way.proxy else way.network, httpcore.WriteError, self._resolve)
         limits = httpx.Limits(
             max_connections=1, max_keepalive_connections=1, keepalive_expiry=_IDLE_SECONDS
@@ -267,12 +267,12 @@ def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
     """
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
-    def named(name: str) -> str:
+    def read_variable(name: str) -> str:
         return environ.get(name) or environ.get(name.upper()) or ""
 
-    if proxy_bypass_environment(host, {"no": named("no_proxy")}):
+    if proxy_bypass_environment(host, {"no": read_variable("no_proxy")}):
         return ""
-    proxy = named(f"{scheme}_proxy") or named("all_proxy")
+    proxy = read_variable(f"{scheme}_proxy") or read_variable("all_proxy")
     return proxy if "://" in proxy or not proxy else f"http://{proxy}"
 
 
@@ -282,7 +282,7 @@ def proxy_without_user(proxy: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2]}" if proxy else ""
 
 
-def _tls_context(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLContext:
+def _tls_context(environ: Mapping[str, str], *, is_empty: bool = False) -> ssl.SSLContext:
     """Return a TLS context that trusts the bundled authorities, or those that a trusted environment
     names.
 
@@ -290,7 +290,7 @@ def _tls_context(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLC
     default context would read the environment of the process.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if plain:
+    if is_empty:
         return context
     file, folder = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
     if not file and not folder:

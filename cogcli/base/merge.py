@@ -57,21 +57,21 @@ def _append(present: list[object], value: list[object]) -> list[object]:
     return present
 
 
-def _deep_merge(present: object, over: object) -> object:
-    """Return `present` with `over` merged in, recursively through objects.
+def _deep_merge(present: object, written: object) -> object:
+    """Return `present` with `written` merged in, recursively through objects.
 
-    If either is not an object, return `over`.
+    If either is not an object, return `written`.
     """
-    if type(present) is dict and type(over) is dict:
-        return _merge_objects(present, over)
-    return over
+    if type(present) is dict and type(written) is dict:
+        return _merge_objects(present, written)
+    return written
 
 
-def _merge_objects(present: Json, over: Json) -> Json:
-    for key, value in over.items():
-        below = present.get(key)
-        if type(below) is dict and type(value) is dict:
-            _merge_objects(below, value)
+def _merge_objects(present: Json, written: Json) -> Json:
+    for key, value in written.items():
+        present_value = present.get(key)
+        if type(present_value) is dict and type(value) is dict:
+            _merge_objects(present_value, value)
         else:
             present[key] = value
     return present

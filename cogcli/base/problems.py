@@ -70,30 +70,32 @@ FILE_HAS_ERRORS: Final = " has errors"
 _QUOTED: Final = lazy_pattern(r"`([^`]+)`")
 
 
-def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
+def did_you_mean(word: str, known_words: Iterable[str], *, limit: int = 3) -> list[str]:
     """Return at most `limit` known words that resemble `word`, the most similar first.
 
     Words of several lines are skipped. A word that differs only in capitals is the most similar.
     """
     from difflib import get_close_matches
 
-    words = list(filter(str.isprintable, known))
+    words = list(filter(str.isprintable, known_words))
     folded = word.casefold()
     same = [each for each in words if each.casefold() == folded and each != word]
     close = get_close_matches(word, words, n=limit, cutoff=0.6)
     return list(dict.fromkeys((*same, *close)))[:limit]
 
 
-def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
+def suggestion(word: str, known_words: Sequence[str] | Iterable[str]) -> str:
     """Return a hint that suggests similar known words; empty if there are none."""
-    return suggestion_hint(did_you_mean(word, known))
+    return suggestion_hint(did_you_mean(word, known_words))
 
 
-def suggest_path(word: str, known: Iterable[str], *, before: str = "", after: str = "") -> str:
+def suggest_path(
+    word: str, known_words: Iterable[str], *, prefix: str = "", suffix: str = ""
+) -> str:
     """Return a hint that suggests whole paths whose middle word resembles `word`; empty if there
     are none.
     """
-    return suggestion_hint([f"{before}{name}{after}" for name in did_you_mean(word, known)])
+    return suggestion_hint([f"{prefix}{name}{suffix}" for name in did_you_mean(word, known_words)])
 
 
 def suggestion_hint(names: Sequence[str]) -> str:
@@ -107,9 +109,9 @@ def names_from_hint(hint: str) -> list[str]:
     return found[1].split("` or `") if found else []
 
 
-def list_known(known: Iterable[str], *, limit: int = 6) -> str:
+def list_known(known_words: Iterable[str], *, limit: int = 6) -> str:
     """Return a hint that lists the first `limit` known words. Words of several lines are skipped."""
-    words = list(filter(str.isprintable, known))
+    words = list(filter(str.isprintable, known_words))
     more = f" and {len(words) - limit} more" if len(words) > limit else ""
     return f"it has {', '.join(words[:limit])}{more}" if words else "it has none"
 

@@ -94,7 +94,7 @@ class SecretSearch:
         return any(self._has_form(view.text.casefold()) for view in _list_views(text))
 
     def _has_form(self, folded: str) -> bool:
-        """Return whether a text with its case folded contains one of the forms as it is."""
+        """Return whether a case-folded text contains one of the forms."""
         if len(folded) >= _LONG:
             if self._samples is None:
                 self._samples = Samples(self._forms)
@@ -279,8 +279,8 @@ def _decode_escapes(text: str, signs: Iterable[str]) -> str:
     return "".join((*parts, text[done:])) if parts else text
 
 
-class _Decoded(dict[str, str]):
-    """The texts that escapes represent, as a cache. An escape that represents none is its own text."""
+class _EscapeCache(dict[str, str]):
+    """A cache of the text that each escape represents. An invalid escape represents itself."""
 
     def __missing__(self, escape: str) -> str:
         if len(self) >= _MAX_KEPT:
@@ -289,7 +289,7 @@ class _Decoded(dict[str, str]):
         return found
 
 
-_decoded: Final = _Decoded()
+_decoded: Final = _EscapeCache()
 
 
 def _decode(escape: str) -> str:
@@ -453,15 +453,15 @@ def _search_without_library(forms: set[str]) -> _Find:
     return find
 
 
-def _join_in_trie(words: list[str]) -> str:
+def _join_in_trie(alternatives: list[str]) -> str:
     """Return a pattern for any of these words, with common prefixes written once.
 
     The words are sorted and have the same length.
     """
-    if not words[0]:
+    if not alternatives[0]:
         return ""
     below: dict[str, list[str]] = {}
-    for word in words:
+    for word in alternatives:
         below.setdefault(word[0], []).append(word[1:])
     branches = [re.escape(first) + _join_in_trie(rest) for first, rest in below.items()]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

@@ -31,10 +31,10 @@ def hide_secrets(text: str) -> str:
     The length stays the same, so that columns stay right.
     """
 
-    def replace_by_stars(found: re.Match[str]) -> str:
-        key, between, value = found.groups()
+    def replace_by_stars(match: re.Match[str]) -> str:
+        key, between, value = match.groups()
         plain = not names_secret(key) or _TAKEN.match(value.strip("\"'"))
-        return found[0] if plain else f"{key}{between}{'*' * len(value)}"
+        return match[0] if plain else f"{key}{between}{'*' * len(value)}"
 
     for written in (_MEMBER, _SET, _LISTED, _FLAG):
         text = written.sub(replace_by_stars, text)

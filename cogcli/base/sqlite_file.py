@@ -98,9 +98,9 @@ def schema_from_rows(rows: Iterable[Sequence[object]]) -> list[SchemaEntry]:
     return [entry for entry in entries if not _is_of_sqlite(entry)]
 
 
-def find_schema_fault(found: Sequence[SchemaEntry], expected: Sequence[SchemaEntry]) -> str:
+def find_schema_fault(actual: Sequence[SchemaEntry], expected: Sequence[SchemaEntry]) -> str:
     """Return the first difference between a schema and the expected one, in words; empty if equal."""
-    if foreign := _first_missing(found, expected):
+    if foreign := _first_missing(actual, expected):
         same = any(entry[:2] == foreign[:2] for entry in expected)
         kind = _kind(foreign)
         return (
@@ -108,7 +108,7 @@ def find_schema_fault(found: Sequence[SchemaEntry], expected: Sequence[SchemaEnt
             if same
             else f"it has the {kind}, which cogcli never makes"
         )
-    if missing := _first_missing(expected, found):
+    if missing := _first_missing(expected, actual):
         return f"it lacks the {_kind(missing)}"
     return ""
 

@@ -145,7 +145,7 @@ def verify(
         fingerprint_of_key(line) for line in revoked
     }:  # the program does not name this reason
         return KeyCheck(named, "its key is revoked")
-    with _files(lines, revoked, armored) as (signers, revocations, signature):
+    with _signature_files(lines, revoked, armored) as (signers, revocations, signature):
         words = (
             "-Y", "verify", "-n", namespace, "-f", signers, "-I", _PRINCIPAL, "-s", signature,
             "-r", revocations, f"-Overify-time={_local_time(at)}",
@@ -163,19 +163,19 @@ def is_intact(data: bytes, armored: str, namespace: str, environ: Mapping[str, s
     Raise UnusableEnvironment `signing.ssh` if nothing can be checked."""
     if not fingerprint_of(armored):
         return False
-    with _files((), (), armored) as (_, _, signature):
+    with _signature_files((), (), armored) as (_, _, signature):
         words = ("-Y", "check-novalidate", "-n", namespace, "-s", signature)
         return _check(words, data, environ).returncode == 0
 
 
 def _check(
-    words: Sequence[str], data: bytes, environ: Mapping[str, str]
+    command: Sequence[str], data: bytes, environ: Mapping[str, str]
 ) -> subprocess.CompletedProcess[bytes]:
     import subprocess
 
     try:
         return subprocess.run(  # noqa: S603
-            (_find_program(environ), *words), input=data, capture_output=True,
+            (_find_program(environ), *command), input=data, capture_output=True,
             env=_variables(environ), timeout=_SECONDS_TO_CHECK, check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
@@ -183,15 +183,19 @@ def _check(
 
 
 @contextmanager
-def _files(
-    allowed: Sequence[str], revoked: Sequence[str], armored: str
+def _signature_files(
+    allowed_keys: Sequence[str], revoked_keys: Sequence[str], armored: str
 ) -> Iterator[tuple[str, str, str]]:
     """Write the files of a check to a folder of this process, and return their paths."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="cogcli-signature-") as folder:
         paths = []
-        for name, lines in (("allowed", allowed), ("revoked", revoked), ("signature", (armored,))):
+        for name, lines in (
+            ("allowed", allowed_keys),
+            ("revoked", revoked_keys),
+            ("signature", (armored,)),
+        ):
             path = Path(folder, name)
             path.write_bytes("".join(f"{line}\n" for line in lines).encode())
             paths.append(str(path))

@@ -29,10 +29,10 @@ def bad_byte(text: str) -> str:
     return ""
 
 
-def require_text(text: str, what: str, hint: str = "write it in UTF-8") -> str:
+def require_text(text: str, label: str, hint: str = "write it in UTF-8") -> str:
     """Return the text. Raise UsageError `input.encoding` if it is not UTF-8; `what` names it."""
     if found := bad_byte(text):
-        raise UsageError("input.encoding", f"{what} is not UTF-8: {found}", hint=hint)
+        raise UsageError("input.encoding", f"{label} is not UTF-8: {found}", hint=hint)
     return text
 
 

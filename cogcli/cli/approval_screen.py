@@ -11,10 +11,10 @@ from cogcli.report.styled_text import StyledLine
 
 
 def request_lines(
-    context: CommandContext, view: ApprovalView, *, whole: bool = False
+    context: CommandContext, view: ApprovalView, *, in_full: bool = False
 ) -> list[StyledLine]:
-    """Return the lines of a request. Unless `whole`, long texts that decide nothing are cut."""
-    rows = view.rows(in_full=whole)
+    """Return the lines of a request. Unless `in_full`, long texts that decide nothing are cut."""
+    rows = view.rows(in_full=in_full)
     width = max(len(name) for name, _ in rows)
     lines: list[StyledLine] = []
     for name, text in rows:
@@ -30,7 +30,7 @@ def write_request(
     view: ApprovalView,
     write: Callable[[list[StyledLine]], None],
     *,
-    whole: bool = False,
+    in_full: bool = False,
 ) -> None:
     """Write the lines of a request with `write`."""
-    write(request_lines(context, view, whole=whole))
+    write(request_lines(context, view, in_full=in_full))

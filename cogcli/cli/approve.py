@@ -77,28 +77,32 @@ def _prompt_decision(context: CommandContext, question: Event, skill: str) -> st
     """Prompt for `y`, `n` or `d`, and return it. Any other answer repeats the prompt; the end of
     input is `d`.
     """
-    show_request(context, question, whole=False, skill=skill)
+    show_request(context, question, in_full=False, skill=skill)
     while True:
         answer = ask(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later ")
         if answer == "v":
-            show_request(context, question, whole=True, skill=skill)
+            show_request(context, question, in_full=True, skill=skill)
         elif answer is None or answer in ("y", "n", "d"):
             return answer or "d"
 
 
-def show_request(context: CommandContext, question: Event, *, whole: bool, skill: str = "") -> None:
+def show_request(
+    context: CommandContext, question: Event, *, in_full: bool, skill: str = ""
+) -> None:
     """Write a recorded request for approval to stderr, with secrets masked."""
     view = _view(context, question, skill)
-    for line in request_lines(context, view, whole=whole):
+    for line in request_lines(context, view, in_full=in_full):
         context.screen.notify_line(line)
 
 
-def report_requests(context: CommandContext, result: RunResult, *, shown: bool) -> None:
-    """Add the open requests of a run to the envelope, and with `shown` write them to stderr, unless `-q`."""
+def report_requests(context: CommandContext, result: RunResult, *, writes_to_stderr: bool) -> None:
+    """Add the open requests of a run to the envelope. With `writes_to_stderr`, print them, unless
+    `-q`.
+    """
     skill = result.finished.state.skill_id
     views = [_view(context, each, skill) for each in result.requests]
     context.own["approvals"] = [each.to_payload() for each in views]
-    if not shown or context.screen.quiet:
+    if not writes_to_stderr or context.screen.quiet:
         return
     for view in views:
         for line in request_lines(context, view):

@@ -58,13 +58,13 @@ def run_batch_command(
     return perform_batch(context, given, request)
 
 
-def perform_batch(context: CommandContext, given: RequestedRun, request: BatchRequest) -> int:
+def perform_batch(context: CommandContext, requested: RequestedRun, request: BatchRequest) -> int:
     """Run a batch with its display and signals, report the totals, and return the exit code."""
     context.warn_of_shared_runs()
     display = BatchDisplay(context.screen, request.output, str(context.settings.value("progress")))
     take_signals = partial(_handle_signals, context, display)
     writer = RowPrinter(context.screen)
-    result = run_batch(context.settings, given, request, writer, display, take_signals)
+    result = run_batch(context.settings, requested, request, writer, display, take_signals)
     return report_batch(context, result)
 
 
@@ -233,11 +233,11 @@ class BatchDisplay:
         self.lines = 0
         """The lines of the batch, when they are known."""
 
-    def begin(self, lines: int, ended: int) -> None:
-        """Note how many lines there are, and how many of them ended before."""
+    def begin(self, lines: int, ended_before: int) -> None:
+        """Store the number of lines, and the number of those that ended before."""
         self.lines = lines
         self._shown = time.monotonic()
-        self._times.append((self._shown, ended))
+        self._times.append((self._shown, ended_before))
 
     def update(self, totals: Totals, *, force: bool = False) -> None:
         """Show the present counts."""
@@ -319,7 +319,7 @@ def report_batch(context: CommandContext, result: BatchResult) -> int:
     context.own["status"] = _status_word(result)
     context.own["batch"] = batch_to_payload(context, result)
     place = "stdout" if result.output == STDOUT else context.settings.display_path(result.output)
-    counts = _count_words(totals)
+    counts = _status_counts(totals)
     if result.is_complete:
         context.note(
             f"{counts} → {place}" + (" (it was finished before)" if result.was_complete else "")
@@ -333,7 +333,7 @@ def report_batch(context: CommandContext, result: BatchResult) -> int:
     return result.exit_code
 
 
-def _count_words(totals: Totals) -> str:
+def _status_counts(totals: Totals) -> str:
     words = [f"{totals.by_status['ok']} ok"]
     words += [f"{totals.failed} failed"] if totals.failed else []
     words += [f"{len(totals.pending)} wait"] if totals.pending else []

@@ -293,38 +293,40 @@ class Chat:
             f"mode {self._mode}" if word == self._mode else f"fast, deep or adapt; now {self._mode}"
         )
 
-    def approve(self, words: str) -> None:
+    def approve(self, arguments: str) -> None:
         """Display the open request, and approve it after an explicit yes."""
-        self._answer_request(words, granted=True)
+        self._answer_request(arguments, is_granted=True)
 
-    def reject(self, words: str) -> None:
+    def reject(self, arguments: str) -> None:
         """Display the open request, and reject it."""
-        self._answer_request(words, granted=False)
+        self._answer_request(arguments, is_granted=False)
 
-    def _answer_request(self, words: str, *, granted: bool) -> None:
-        """Display the open request, and record this answer to it. `words` name the person and the key that signs."""
-        found = self._show_request()
-        if found is None:
+    def _answer_request(self, arguments: str, *, is_granted: bool) -> None:
+        """Display the open request, and record this answer. `arguments` name the person and the
+        signing key.
+        """
+        shown_request = self._show_request()
+        if shown_request is None:
             return
-        directory, request = found
-        verb = "approve" if granted else "reject"
-        person = _parse_person(words)
+        directory, request = shown_request
+        verb = "approve" if is_granted else "reject"
+        person = _parse_person(arguments)
         if person is None:
             self._write_line(f"write /{verb} NAME:ROLE, or /{verb} NAME:ROLE --sign FILE")
-        elif granted and request.approver_roles and not person.by:
+        elif is_granted and request.approver_roles and not person.by:
             roles = ", ".join(request.approver_roles)
             self._write_line(f"as whom? /approve NAME:ROLE, ROLE one of {roles}")
         elif request.signed and not person.key:
             self._write_line(f"only a signed answer counts: /{verb} NAME:ROLE --sign FILE")
-        elif not granted or input("approve? [y/N] ").strip().lower() in ("y", "yes"):
-            self._record_answer(directory, request.approval_id, person, granted=granted)
+        elif not is_granted or input("approve? [y/N] ").strip().lower() in ("y", "yes"):
+            self._record_answer(directory, request.approval_id, person, is_granted=is_granted)
 
     def _record_answer(
-        self, directory: Path, approval_id: str, person: _Person, *, granted: bool
+        self, directory: Path, approval_id: str, person: _Person, *, is_granted: bool
     ) -> None:
         """Sign the answer if a key was named, record it, and continue the run."""
         by = person.by or self._context.user
-        approve, reject = ((approval_id,), ()) if granted else ((), (approval_id,))
+        approve, reject = ((approval_id,), ()) if is_granted else ((), (approval_id,))
         answer = ResumeRequest(approve=approve, reject=reject, by=by)
         if person.key:
             settings = self._context.settings
@@ -357,7 +359,7 @@ class Chat:
             directory = self._waiting[-1]
             requests = LogIndex(iterate_events(directory)).open_requests
             if requests:
-                show_request(self._context, requests[0], whole=False)
+                show_request(self._context, requests[0], in_full=False)
                 self._write_line("/approve or /reject", "dim")
                 return directory, read_record(ApprovalRequested, requests[0].payload)
             self._waiting.pop()  # it was answered elsewhere
@@ -382,13 +384,13 @@ class Chat:
             self._context.screen.notify_line([(line, style)])
 
 
-def _parse_person(words: str) -> _Person | None:
+def _parse_person(arguments: str) -> _Person | None:
     """Return the person in the words after `/approve` or `/reject`; None if they cannot be read."""
     try:
-        found = split(words)
+        parts = split(arguments)
     except ValueError:  # a quote without its end
         return None
-    match found:
+    match parts:
         case []:
             return _Person()
         case ["--sign", key]:

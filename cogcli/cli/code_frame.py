@@ -123,12 +123,12 @@ def _visible_part(text: str, column: int, width: int | None) -> tuple[str, int, 
     return shown, cells(head), mark
 
 
-def _token_length(rest: str) -> int:
+def _token_length(text: str) -> int:
     """Return the length of the token at the beginning of a string."""
-    if rest[:1] in ('"', "'"):
-        end = rest.find(rest[0], 1)
-        return end + 1 if end > 0 else len(rest)
-    for position, char in enumerate(rest):
-        if char in _STOP or (char == ":" and rest[position + 1 : position + 2] in ("", " ")):
+    if text[:1] in ('"', "'"):
+        end = text.find(text[0], 1)
+        return end + 1 if end > 0 else len(text)
+    for position, char in enumerate(text):
+        if char in _STOP or (char == ":" and text[position + 1 : position + 2] in ("", " ")):
             return position
-    return len(rest)
+    return len(text)

@@ -41,22 +41,22 @@ def render_text(call: Call) -> str:
     return f"cogcli {__version__}\n" if call.flags.version else help_text(call.command)
 
 
-def help_text(words: str) -> str:
+def help_text(name: str) -> str:
     """Return the help of a command or group; without words the home screen."""
-    if not words:
+    if not name:
         from cogcli.cli.home import HOME
 
         return HOME
-    return _command_help(words) if words in COMMANDS else _group_help(words)
+    return _command_help(name) if name in COMMANDS else _group_help(name)
 
 
-def _command_help(words: str) -> str:
+def _command_help(name: str) -> str:
     """Return the help of a command."""
-    command = load(words)
-    head, summary = f"cogcli {words} {usage(command)}".rstrip(), COMMANDS[words][1]
+    command = load(name)
+    head, summary = f"cogcli {name} {usage(command)}".rstrip(), COMMANDS[name][1]
     lines = [f"{head}: {summary}"] if len(head) < 20 else [head, summary]
     lines = [part for line in lines for part in wrap(line, WIDTH)]
-    lines += ["", "Examples", *_example_lines(command.declared.examples_of(words))]
+    lines += ["", "Examples", *_example_lines(command.declared.examples_of(name))]
     for panel, flags in group_flags(command.params).items():
         lines += ["", panel, *_flag_lines(flags)]
     lines += ["", "Global options", *_flag_lines(_flags_in(root().params))]
@@ -90,8 +90,10 @@ def _flags_in(params: Sequence[object]) -> list[TyperOption]:
 
 def _group_help(words: str) -> str:
     """Return the help of a group."""
-    names = commands_of(words)
-    rows = [(f"cogcli {name} {usage(load(name))}".rstrip(), COMMANDS[name][1]) for name in names]
+    command_names = commands_of(words)
+    rows = [
+        (f"cogcli {name} {usage(load(name))}".rstrip(), COMMANDS[name][1]) for name in command_names
+    ]
     return "\n".join([f"cogcli {words}", "", *_two_columns(rows, widest=34), ""])
 
 
@@ -141,9 +143,9 @@ def _example_lines(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield from wrap(why, WIDTH, initial_indent="      ", subsequent_indent="      ")
 
 
-def _fits_on_one_line(line: str, why: str) -> bool:
+def _fits_on_one_line(line: str, purpose: str) -> bool:
     """Return whether a command and its purpose fit on one line."""
-    return len(line) <= _LONGEST_EXAMPLE and 4 + len(line) + len(why) <= WIDTH
+    return len(line) <= _LONGEST_EXAMPLE and 4 + len(line) + len(purpose) <= WIDTH
 
 
 _BREAK = re.compile(r" (?=--?[a-z]|\| |> )")

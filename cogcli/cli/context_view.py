@@ -32,68 +32,69 @@ _OWN: Final = (
 """Members of a placement that its line shows in another form, or not at all."""
 
 
-def explained_lines(found: Json, *, width: int | None) -> list[StyledLine]:
+def explained_lines(explanation: Json, *, width: int | None) -> list[StyledLine]:
     """Return the lines for the origin of a context, its stages with the parts that each removed,
     and each part with its reason.
     """
-    head = f"{found['episode_id']}  turn {found['turn']} of {found['turns']}  {found['intent'] or 'no intent'}"
+    turn = f"turn {explanation['turn']} of {explanation['turns']}"
+    head = f"{explanation['episode_id']}  {turn}  {explanation['intent'] or 'no intent'}"
     lines: list[StyledLine] = [[(fit(visible(head), width), "bold")]]
     rows = [
-        ("context", found["context_hash"]),
-        ("pack", found["pack_ref"]),
-        ("snapshot", found["snapshot_ref"]),
+        ("context", explanation["context_hash"]),
+        ("pack", explanation["pack_ref"]),
+        ("snapshot", explanation["snapshot_ref"]),
     ]
-    rows += [("refused", found["refused"])] if found["refused"] else []
+    rows += [("refused", explanation["refused"])] if explanation["refused"] else []
     lines += [_named_line(name, text, width) for name, text in rows]
-    lines += [[("stages", "bold")], *_stage_lines(found, width)]
+    lines += [[("stages", "bold")], *_stage_lines(explanation, width)]
     for status, title in ((IN, "in"), (CUT, "cut short"), (OUT, "out")):
-        placed = [each for each in found["placements"] if each["status"] == status]
+        placed = [each for each in explanation["placements"] if each["status"] == status]
         if placed:
             lines.append([(title, "bold")])
             lines += [line for each in placed for line in placement_lines(each, width)]
     return lines
 
 
-def _stage_lines(found: Json, width: int | None) -> list[StyledLine]:
+def _stage_lines(explanation: Json, width: int | None) -> list[StyledLine]:
     """Return a line per stage with the parts that it removed."""
-    out = Counter(each["stage"] for each in found["placements"] if each["status"] == OUT)
-    cut = Counter(each["stage"] for each in found["placements"] if each["status"] == CUT)
+    out = Counter(each["stage"] for each in explanation["placements"] if each["status"] == OUT)
+    cut = Counter(each["stage"] for each in explanation["placements"] if each["status"] == CUT)
     lines = []
-    for name, digest in found["stage_hashes"].items():
+    for name, digest in explanation["stage_hashes"].items():
         counts = [f"{out[name]} out"] if out[name] else []
         counts += [f"{cut[name]} cut"] if cut[name] else []
         lines.append(_named_line(name, "  ".join([_shorten_hash(digest), *counts]), width))
-    report = found["budget_report"]
+    report = explanation["budget_report"]
     used, maximum = sum(report["used"].values()), sum(report["allocations"].values())
     text = f"{used} of {maximum} allotted"
     if report.get("reserved"):
         text += f", {report['reserved']} reserved for the prompt"
-    return [*lines, _named_line("tokens", text, width), *_over_size_lines(found, width)]
+    return [*lines, _named_line("tokens", text, width), *_over_size_lines(explanation, width)]
 
 
-def _over_size_lines(found: Json, width: int | None) -> list[StyledLine]:
+def _over_size_lines(explanation: Json, width: int | None) -> list[StyledLine]:
     """Return a line per bucket that took more than its size from room that no other bucket needed."""
-    used = found["budget_report"]["used"]
+    used = explanation["budget_report"]["used"]
     return [
         _named_line(name, f"{used[name]} tokens, above its size of {size}: room was left", width)
-        for name, size in found["bucket_sizes"].items()
+        for name, size in explanation["bucket_sizes"].items()
         if used[name] > size
     ]
 
 
-def placement_lines(placed: Json, width: int | None) -> list[StyledLine]:
+def placement_lines(placement: Json, width: int | None) -> list[StyledLine]:
     """Return the lines for a placement: kind, result, stage, reason, and its other members."""
-    size = f"{placed['tokens']} tokens" if "tokens" in placed else ""
-    size += f" of {placed['of_tokens']}" if "of_tokens" in placed else ""
-    decided = "" if placed["status"] == IN else f"{placed['stage']}: "
-    words = [f"{placed['kind']:<10}", placed["name"], f"{decided}{placed['reason']}", size]
+    size = f"{placement['tokens']} tokens" if "tokens" in placement else ""
+    size += f" of {placement['of_tokens']}" if "of_tokens" in placement else ""
+    decided = "" if placement["status"] == IN else f"{placement['stage']}: "
+    words = [f"{placement['kind']:<10}", placement["name"], f"{decided}{placement['reason']}", size]
     text = visible("  ".join(word for word in words if word))
     lines: list[StyledLine] = [
-        [("  ", ""), (fit(text, width, 2), _STYLES.get(placed["status"], ""))]
+        [("  ", ""), (fit(text, width, 2), _STYLES.get(placement["status"], ""))]
     ]
     more = {
         name: value
-        for name, value in placed.items()
+        for name, value in placement.items()
         if name not in _OWN and value not in ("", [], None)
     }
     if more:
@@ -101,10 +102,10 @@ def placement_lines(placed: Json, width: int | None) -> list[StyledLine]:
     return lines
 
 
-def answer_lines(found: Json, width: int | None) -> list[StyledLine]:
+def answer_lines(explanation: Json, width: int | None) -> list[StyledLine]:
     """Return a line for each match of a word: in, cut or out, and why."""
     lines: list[StyledLine] = []
-    for placed in found["placements"]:
+    for placed in explanation["placements"]:
         first, *rest = placement_lines(placed, width)
         status = placed["status"]
         lines += [[(f"{status:<4}", _STYLES.get(status, "green")), *first[1:]], *rest]
@@ -112,11 +113,11 @@ def answer_lines(found: Json, width: int | None) -> list[StyledLine]:
 
 
 def difference_lines(
-    found: ContextDiff, sides: tuple[str, str], *, width: int | None
+    difference: ContextDiff, sides: tuple[str, str], *, width: int | None
 ) -> list[StyledLine]:
     """Return a line for each differing block with the reason, then the differing ledger members."""
     lines: list[StyledLine] = [[(fit(visible("  ".join(sides)), width), "bold")]]
-    for each in found.blocks:
+    for each in difference.blocks:
         was, now = ("" if size is None else f"{size}" for size in each.tokens)
         sizes = f"{was} to {now} tokens" if was and now else f"{was or now} tokens"
         words = [
@@ -127,12 +128,15 @@ def difference_lines(
             sizes,
         ]
         lines.append([("  ", ""), (fit(visible("  ".join(words)), width, 2), "")])
-    for change in found.ledger:
+    for change in difference.ledger:
         text = f"{change.member:<24}  {_shorten_hash(change.before)}  {_shorten_hash(change.after)}"
         lines.append([("  ", ""), (fit(visible(text), width, 2), "dim")])
-    if found.same:
+    if difference.same:
         return [*lines, [("  nothing differs", "dim")]]
-    return [*lines, [(f"  {count_of(len(found.blocks), 'block differs', 'blocks differ')}", "dim")]]
+    return [
+        *lines,
+        [(f"  {count_of(len(difference.blocks), 'block differs', 'blocks differ')}", "dim")],
+    ]
 
 
 def _shorten_hash(value: str) -> str:

@@ -31,13 +31,13 @@ def start_in_turn(
     deadline = None if flags.wait_timeout is None else time.monotonic() + flags.wait_timeout
     while True:
         try:
-            _await_turn(context, name, flags, deadline)
+            _wait_for_name(context, name, flags, deadline)
             return start()
         except UnusableEnvironment as error:
             if error.code != HELD:
                 raise
             if flags.on_conflict == "skip":
-                context.warn(_skipped(error))
+                context.warn(_skipped_error(error))
                 return None
             if not _is_free_or_ends(context, name, flags, deadline):
                 raise
@@ -62,7 +62,7 @@ def _is_free_or_ends(
     return holder is None or holder.ends_by_itself
 
 
-def _await_turn(
+def _wait_for_name(
     context: CommandContext, name: str, flags: RunFlags, deadline: float | None
 ) -> None:
     """With `--on-conflict wait`, wait while another run holds the name. Raise its error if that may never end."""
@@ -86,5 +86,5 @@ def _is_over(deadline: float | None) -> bool:
     return deadline is not None and time.monotonic() >= deadline
 
 
-def _skipped(error: UnusableEnvironment) -> UnusableEnvironment:
+def _skipped_error(error: UnusableEnvironment) -> UnusableEnvironment:
     return UnusableEnvironment(error.code, f"nothing ran: {error.message}", next=error.next)

@@ -38,12 +38,12 @@ def read_options(flags: OptionFlags, problems: Problems) -> Json:
     return found
 
 
-def parse_pairs(given: list[str], flag: str, shape: str, problems: Problems) -> dict[str, str]:
+def parse_pairs(texts: list[str], flag: str, shape: str, problems: Problems) -> dict[str, str]:
     """Return the `name=value` strings of a repeatable flag as a mapping. For any other string, add an
     error to `problems`.
     """
     pairs: dict[str, str] = {}
-    for text in given:
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             what = f"`{flag}`: found `{text[:60]}`, expected {shape}"
@@ -54,29 +54,29 @@ def parse_pairs(given: list[str], flag: str, shape: str, problems: Problems) -> 
     return pairs
 
 
-def _keep_value(option: Option, given: object, problems: Problems) -> object:
+def _keep_value(option: Option, value: object, problems: Problems) -> object:
     """Return the value unchanged: the parser has already converted it."""
-    return given
+    return value
 
 
-def _match_text(option: Option, given: str, problems: Problems) -> str | None:
+def _match_text(option: Option, text: str, problems: Problems) -> str | None:
     """Return the text if the option accepts it. Otherwise add an error and return None."""
-    if option.type.accepts(given):
-        return given
-    what = f"`{option.flag}`: found `{given[:60]}`"
+    if option.type.accepts(text):
+        return text
+    what = f"`{option.flag}`: found `{text[:60]}`"
     problems.append(UsageError("usage.value", what, expected=option.type.expected))
     return None
 
 
-def _read_pairs(option: Option, given: list[str], problems: Problems) -> dict[str, str]:
+def _read_pairs(option: Option, texts: list[str], problems: Problems) -> dict[str, str]:
     """Return the `name=value` strings of an option."""
-    return parse_pairs(given, option.flag, option.metavar, problems)
+    return parse_pairs(texts, option.flag, option.metavar, problems)
 
 
-def _read_numbers(option: Option, given: list[str], problems: Problems) -> dict[str, int]:
+def _read_numbers(option: Option, texts: list[str], problems: Problems) -> dict[str, int]:
     """Return the `name=number` strings of an option."""
     numbers = {}
-    for key, value in _read_pairs(option, given, problems).items():
+    for key, value in _read_pairs(option, texts, problems).items():
         if value.isascii() and value.isdigit() and len(value) < 16:
             numbers[key] = int(value)
         else:
@@ -85,10 +85,10 @@ def _read_numbers(option: Option, given: list[str], problems: Problems) -> dict[
     return numbers
 
 
-def _read_hosts(option: Option, given: list[str], problems: Problems) -> list[str]:
+def _read_hosts(option: Option, texts: list[str], problems: Problems) -> list[str]:
     """Return the hosts of an option."""
     hosts: list[str] = []
-    for text in given:
+    for text in texts:
         try:
             hosts += parse_hosts([text])
         except UsageError as error:

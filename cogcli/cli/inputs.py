@@ -76,9 +76,9 @@ class CommandInputs:
             read = partial(_read_object, self._context, file, "--frame-file")
             self.frame = self._collect(read) or {}
 
-    def _set_object(self, read: Callable[[], Json]) -> None:
+    def _set_object(self, load: Callable[[], Json]) -> None:
         """Set the inputs to the object that `read` returns."""
-        self.inputs = self._collect(read) or {}
+        self.inputs = self._collect(load) or {}
         self.origins = dict.fromkeys(self.inputs, FILE)
 
     def _collect(self, action: Callable[[], _Read]) -> _Read | None:
@@ -128,12 +128,12 @@ class CommandInputs:
             return InputFile(text[1:], partial(self._read_text, where, text[1:]))
         return InputText(text, where)
 
-    def _read_text(self, where: str, path: str) -> InputText:
+    def _read_text(self, source: str, path: str) -> InputText:
         """Return the text of a file, or of stdin for `-`. Raise UsageError, or UnusableEnvironment `project.link`."""
         if path == "-":
-            return InputText(_decode_text(self._read_all_of_stdin(), "stdin"), where)
+            return InputText(_decode_text(self._read_all_of_stdin(), "stdin"), source)
         text = _decode_text(read_bytes(self._context, path), path)
-        return InputText(text, f"{where}, file {path}")
+        return InputText(text, f"{source}, file {path}")
 
     def _read_all_of_stdin(self) -> bytes:
         """Return the content of stdin. Raise UsageError for a second read or too much data."""
@@ -166,16 +166,16 @@ def parse_hash(text: str, flag: str) -> str:
     return f"sha256:{match[1]}"
 
 
-def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:
+def parse_step_word(text: str, flag: str, choices: Sequence[str]) -> tuple[str | None, str]:
     """Return the step path and the word of `[STEP=]WORD`; the path is None if it is omitted. Raise
     UsageError.
     """
     step, equals, word = text.rpartition("=")
-    if word not in words or (equals and not step):
+    if word not in choices or (equals and not step):
         raise UsageError(
             "usage.value",
-            f"`{flag}`: found `{text[:60]}`, expected one of {', '.join(words)}",
-            hint=suggestion(word, list(words)),
+            f"`{flag}`: found `{text[:60]}`, expected one of {', '.join(choices)}",
+            hint=suggestion(word, list(choices)),
         )
     return step or None, word
 
@@ -217,7 +217,7 @@ def _similar_names_hint(path: str) -> str:
     return f"did you mean {' or '.join(f'`{near}`' for near in found)}?" if found else ""
 
 
-def _decode_text(data: bytes, where: str) -> str:
+def _decode_text(data: bytes, source: str) -> str:
     """Return UTF-8 bytes as text. Raise UsageError `input.encoding`."""
     try:
         return data.decode("utf-8-sig")
@@ -228,7 +228,7 @@ def _decode_text(data: bytes, where: str) -> str:
             else f"byte 0x{data[error.start]:02X} at {error.start}"
         )
         raise UsageError(
-            "input.encoding", f"`{where}` is not UTF-8: {found}", hint="save it as UTF-8"
+            "input.encoding", f"`{source}` is not UTF-8: {found}", hint="save it as UTF-8"
         ) from error
 
 

@@ -98,10 +98,10 @@ def report_empty_list(
         context.note(visible(f"there is no {noun}{where}"))
 
 
-def _filter_text(wanted: Wanted) -> str:
+def _filter_text(filters: Wanted) -> str:
     """Return the flags of a filter as typed."""
     return " ".join(
-        _flag_text(flag, each) for flag, value in wanted for each in _flag_values(value)
+        _flag_text(flag, each) for flag, value in filters for each in _flag_values(value)
     )
 
 
@@ -203,15 +203,17 @@ def _columns_that_fit(columns: Sequence[Column], usual: dict[int, int], width: i
 
 
 def _shorten_columns(
-    columns: Sequence[Column], whole: dict[int, int], usual: dict[int, int], width: int
+    columns: Sequence[Column], full_widths: dict[int, int], usual_widths: dict[int, int], width: int
 ) -> dict[int, int]:
     """Return the widths of columns, reduced until they fit."""
-    by_excess = sorted(whole, key=lambda n: (not columns[n].prose, usual[n] - whole[n]))
+    by_excess = sorted(
+        full_widths, key=lambda n: (not columns[n].prose, usual_widths[n] - full_widths[n])
+    )
     prose = [n for n in by_excess if columns[n].prose]
-    limits = [(n, usual[n]) for n in prose]
+    limits = [(n, usual_widths[n]) for n in prose]
     limits += [(n, _SHORTEST_PROSE) for n in prose]
-    limits += [(n, usual[n]) for n in by_excess]
-    widths = dict(whole)
+    limits += [(n, usual_widths[n]) for n in by_excess]
+    widths = dict(full_widths)
     for n, limit in limits:
         widths[n] -= max(0, min(widths[n] - limit, _excess(widths.values(), width)))
     more = _excess(widths.values(), width)

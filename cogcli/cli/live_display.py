@@ -81,7 +81,7 @@ class StepLines(Display):
         self._requesting = set()
         for step in root.own if root else ():
             if step.id in asking and step.status not in _ENDED:
-                self.screen.notify_line(self.row(root, step, asks=True))  # type: ignore[arg-type]
+                self.screen.notify_line(self.row(root, step, waits=True))  # type: ignore[arg-type]
 
     def _write_rows(
         self, statuses: Collection[str], steps: Collection[StepHistory] | None = None
@@ -106,22 +106,22 @@ class StepLines(Display):
         words.append(f"trace {short_trace(self.fold.trace_id)}")
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
-    def row(self, root: RunHistory, step: StepHistory, *, asks: bool = False) -> StyledLine:
+    def row(self, root: RunHistory, step: StepHistory, *, waits: bool = False) -> StyledLine:
         """Return the line of a step, such as `✓ clean  text.normalize  18ms  pythoncall:text_norm`.
 
-        The result of a step that `asks` is not known yet.
+        A step that `waits` for an answer has no result yet.
         """
         width = self.screen.err.width or 80
-        line = self._row_start(root, step, "waits" if asks else step.status, width)
+        line = self._row_start(root, step, "waits" if waits else step.status, width)
         used = sum(cells(text) for text, _ in line)
-        if asks:
+        if waits:
             return [*line, (truncate("  needs your approval", width - used), "")]
         time, note = f"  {duration(step.ms):>6}", f"  {visible(_step_note(root, step))}".rstrip()
         room = width - used - cells(time)
         fits = cells(note) <= room or room >= _MIN_NOTE
         return [*line, (truncate(f"{time}{note if fits else ''}".rstrip(), width - used), "")]
 
-    def _longest_words(self, root: RunHistory) -> _LongestWords:
+    def _measure_columns(self, root: RunHistory) -> _LongestWords:
         """Return the widths of the longest name and target. They are measured again when steps are added."""
         steps = root.own
         if self._longest.steps != len(steps):
@@ -137,7 +137,7 @@ class StepLines(Display):
         glyphs = self.screen.err.glyphs
         statuses = (*_ENDED, "running", "pending", "waits")
         sign = max(cells(glyphs.sign(each)) for each in statuses)
-        longest = self._longest_words(root)
+        longest = self._measure_columns(root)
         name = min(max(longest.name, cells(visible(step.name))), max(8, width - sign - 14))
         uses = (
             min(max(longest.uses, cells(visible(step.uses))), width - sign - name - 16)
@@ -182,7 +182,7 @@ class AnimatedSteps(StepLines):
         self._live: Any = None
 
     def _store_response(self, response: str) -> None:
-        """Store the response so far for the next redraw."""
+        """Store the received part of the response for the next redraw."""
         self._response = response
 
     def __call__(self, event: Event) -> None:
@@ -233,7 +233,7 @@ class AnimatedSteps(StepLines):
         return Text("\n").join([*rows, *self._response_rows(max(3, height - len(rows)))])
 
     def _response_rows(self, maximum: int) -> list[Any]:
-        """Return at most `maximum` last lines of the response so far."""
+        """Return at most `maximum` last lines of the received part of the response."""
         from rich.text import Text
 
         if not self._response or not self._live:

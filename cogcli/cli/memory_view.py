@@ -59,29 +59,29 @@ def decided_text(row: Json) -> str:
     return f"{row['state']} by {row['decided_by']} at {row['decided_at']}{reason}"
 
 
-def why_lines(found: Json) -> list[str]:
+def why_lines(entry: Json) -> list[str]:
     """Return the lines that explain a proposal or memory."""
-    lines = [_statement_line(found["proposal_id"], found, id=False)]
-    return lines + [f"  {name:<11} {visible(text)}" for name, text in _fact_rows(found)]
+    lines = [_statement_line(entry["proposal_id"], entry, id=False)]
+    return lines + [f"  {name:<11} {visible(text)}" for name, text in _fact_rows(entry)]
 
 
-def _fact_rows(found: Json) -> Iterator[tuple[str, str]]:
+def _fact_rows(entry: Json) -> Iterator[tuple[str, str]]:
     """Yield name and text of each fact about a proposal or memory."""
-    yield "kind", f"{found['class']}, {found['tier']}, {found['data_class']}"
-    yield "of", f"{found['user_id']} in {found['tenant_id']}"
-    yield from _limited_rows("evidence", found["evidence_refs"])
-    yield from _limited_rows("run", found["runs"])
-    yield "confidence", f"{found['confidence']:g}, last proposed at {found['at']}"
-    yield "consent", "given" if found["consent"] else "not given"
-    yield "state", decided_text(found)
-    if found["waits_for"]:
-        yield "waits for", f"a person: {', '.join(_LACKS[each] for each in found['waits_for'])}"
+    yield "kind", f"{entry['class']}, {entry['tier']}, {entry['data_class']}"
+    yield "of", f"{entry['user_id']} in {entry['tenant_id']}"
+    yield from _limited_rows("evidence", entry["evidence_refs"])
+    yield from _limited_rows("run", entry["runs"])
+    yield "confidence", f"{entry['confidence']:g}, last proposed at {entry['at']}"
+    yield "consent", "given" if entry["consent"] else "not given"
+    yield "state", decided_text(entry)
+    if entry["waits_for"]:
+        yield "waits for", f"a person: {', '.join(_LACKS[each] for each in entry['waits_for'])}"
     for word in ("contradicts", "supersedes"):
         yield from (
-            (word, f"{_statement_with_id(other)} ({decided_text(other)})") for other in found[word]
+            (word, f"{_statement_with_id(other)} ({decided_text(other)})") for other in entry[word]
         )
-    reason = found["recall"]["reason"]
-    because = _REASONS.get(reason or "", f"it is {reason}").format_map(found)
+    reason = entry["recall"]["reason"]
+    because = _REASONS.get(reason or "", f"it is {reason}").format_map(entry)
     yield "recalled", f"no: {because}" if reason else "yes, by a request that shares a word with it"
 
 

@@ -17,18 +17,18 @@ from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
 
-def report_problems(context: CommandContext, checked: RegistryCheck) -> int:
+def report_problems(context: CommandContext, check: RegistryCheck) -> int:
     """Write the problems of a pack, and return the exit code."""
-    context.own["problems"] = [problem.to_payload() for problem in checked.problems]
+    context.own["problems"] = [problem.to_payload() for problem in check.problems]
     sources, width = Sources(context.base, {}), context.screen.out.width
     lines: list[StyledLine] = []
-    for problem in checked.problems:
+    for problem in check.problems:
         lines += [*problem_lines(problem, width=width, as_error=False, sources=sources), [("", "")]]
-    context.answer([*lines, [(problems_summary(checked.problems), "")]])
-    if checked.errors:
-        first = next(problem for problem in checked.problems if problem.severity == "E")
+    context.answer([*lines, [(problems_summary(check.problems), "")]])
+    if check.errors:
+        first = next(problem for problem in check.problems if problem.severity == "E")
         context.fail(first.to_payload())
-    return NO if checked.errors else OK
+    return NO if check.errors else OK
 
 
 def report_tests(context: CommandContext, tests: Sequence[RuleTestResult]) -> int:
@@ -46,8 +46,8 @@ def report_tests(context: CommandContext, tests: Sequence[RuleTestResult]) -> in
     return NO if failed else OK
 
 
-def report_coverage(context: CommandContext, rules: Sequence[RuleCoverage], least: int) -> int:
-    """Write what the tests of each rule reach, and return 1 if that is less than `least` percent."""
+def report_coverage(context: CommandContext, rules: Sequence[RuleCoverage], minimum: int) -> int:
+    """Write what the tests of each rule reach. Return 1 if the share is below `minimum` percent."""
     share = share_reached(rules)
     context.own["coverage"] = {
         "percent": round(share, 2),
@@ -57,10 +57,10 @@ def report_coverage(context: CommandContext, rules: Sequence[RuleCoverage], leas
         "".join(f"{visible(line)}\n" for each in rules for line in _coverage_lines(each))
     )
     context.note(f"coverage of rules, branches and verdicts: {share:.1f} %")
-    if share >= least:
+    if share >= minimum:
         return OK
     return context.fail(
-        {"code": "policy.test", "message": f"coverage is {share:.1f} %, expected {least} %"},
+        {"code": "policy.test", "message": f"coverage is {share:.1f} %, expected {minimum} %"},
         hint="add tests next to the rules for what no test reaches",
     )
 

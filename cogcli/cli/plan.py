@@ -18,7 +18,7 @@ PlanRow = tuple[str, ...]
 """Wave, step, target, tool, reads; a row of fewer cells is not aligned."""
 
 
-def show_plan(context: CommandContext, given: RequestedRun) -> int:
+def show_plan(context: CommandContext, requested: RequestedRun) -> int:
     """Write the plan of a run. Raise the errors of `plan_requested_run`."""
 
     def write(plan: Json) -> None:
@@ -27,7 +27,7 @@ def show_plan(context: CommandContext, given: RequestedRun) -> int:
         context.answer(_plan_lines(context, plan))
 
     context.warnings += [
-        warning.to_payload() for warning in plan_requested_run(context.settings, given, write)
+        warning.to_payload() for warning in plan_requested_run(context.settings, requested, write)
     ]
     return OK
 
@@ -115,18 +115,18 @@ class PlanStepRow(PlanTargetRow):
 def _need_lines(needs: Json, glyphs: Glyphs, width: int | None) -> list[StyledLine]:
     """Return all needs of a plan in one line, or a line per need if that is too wide."""
     parts = [visible(part) for part in _need_texts(needs, glyphs)]
-    whole = f"needs  {'   '.join(parts)}"
-    if width is None or cells(whole) <= width:
-        return [[(whole, "dim")]]
+    single_line = f"needs  {'   '.join(parts)}"
+    if width is None or cells(single_line) <= width:
+        return [[(single_line, "dim")]]
     return [[(f"{'needs' if part is parts[0] else '     '}  {part}", "dim")] for part in parts]
 
 
 def _need_texts(needs: Json, glyphs: Glyphs) -> Iterator[str]:
     """Yield each need with a sign for whether it is met."""
 
-    def need_sign(good: bool) -> str:
+    def need_sign(is_met: bool) -> str:
         """Return the sign for whether a need is met."""
-        return glyphs.sign("done" if good else "failed")
+        return glyphs.sign("done" if is_met else "failed")
 
     if needs["variables"]:
         yield ", ".join(

@@ -156,7 +156,9 @@ def decision_line(change: DecisionChange) -> str:
 
 
 def proof_lines(proof: PolicyProof) -> Iterator[str]:
-    """Yield the lines of a proof: each difference with a call that shows it, and what is not covered."""
+    """Yield the lines of a proof: each difference with an example call, then the parts that are not
+    covered.
+    """
     for difference in proof.differences:
         case = difference.case
         inside = f" inside {case.kind.inside}" if case.kind.inside else ""

@@ -20,7 +20,7 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
     `-q` and `-v`.
     """
     if word == "auto":
-        word = _choose_word(screen, verbose=verbose)
+        word = _choose_display(screen, verbose=verbose)
     if word == "live" and screen.err.tty:
         # What draws steps folds the log; a run whose events are written as lines does not pay for that.
         from cogcli.cli.live_display import AnimatedSteps, StepLines
@@ -32,8 +32,8 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
     return NoDisplay(screen) if word == "none" else EventStream(screen, details=verbose)
 
 
-def _choose_word(screen: Screen, *, verbose: bool) -> str:
-    """Return the word that `auto` stands for."""
+def _choose_display(screen: Screen, *, verbose: bool) -> str:
+    """Return the display that `auto` selects."""
     if screen.quiet:
         return "none"
     return "live" if screen.err.tty and not screen.ci and not verbose else "lines"

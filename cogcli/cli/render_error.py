@@ -184,34 +184,43 @@ def problems_lines(
     return [*lines, [(f"{errors}; nothing ran, nothing was written", "")], *next_lines(next)]
 
 
-def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "") -> list[str]:
+def next_steps(
+    error: CogcliError, command: str, argv: list[str], global_flags: str = ""
+) -> list[str]:
     """Return the commands to suggest: the corrected command and those of the error, or else one
     that shows details.
 
-    `again` holds the flags for the same episodes and specs.
+    `global_flags` select the same episodes and specs.
     """
     fixed = _corrected_command(error, argv)
     if not fixed and not error.next:
         look = _LOOK.get(error.code, f"cogcli explain {error.code}")
         return (
-            [redirect_command(" ".join(look.format(command=command).split()), again)]
+            [redirect_command(" ".join(look.format(command=command).split()), global_flags)]
             if look
             else []
         )
-    return [*([fixed] if fixed else []), *(redirect_command(text, again) for text in error.next)]
+    return [
+        *([fixed] if fixed else []),
+        *(redirect_command(text, global_flags) for text in error.next),
+    ]
 
 
-def redirect_command(command: str, again: str) -> str:
-    """Return the command with the flags `again` added if it reads episodes or specs."""
+def redirect_command(command: str, global_flags: str) -> str:
+    """Return the command with `global_flags` added if it reads episodes or specs."""
     tool, _, rest = command.partition(" ")
     is_text = rest.startswith(("help", "explain")) or rest.endswith("--help")
-    return command if tool != "cogcli" or is_text or again in command else f"{command}{again}"
+    return (
+        command
+        if tool != "cogcli" or is_text or global_flags in command
+        else f"{command}{global_flags}"
+    )
 
 
-def redirect_hint(problem: Problem, again: str) -> Problem:
-    """Return the problem with the flags `again` added to the commands of its hint."""
-    lines = (redirect_command(line, again) for line in problem.hint.split("\n"))
-    return problem._replace(hint="\n".join(lines)) if again and problem.hint else problem
+def redirect_hint(problem: Problem, global_flags: str) -> Problem:
+    """Return the problem with `global_flags` added to the commands of its hint."""
+    lines = (redirect_command(line, global_flags) for line in problem.hint.split("\n"))
+    return problem._replace(hint="\n".join(lines)) if global_flags and problem.hint else problem
 
 
 def _corrected_command(error: CogcliError, argv: list[str]) -> str:
@@ -318,15 +327,19 @@ def _replace_word(argv: list[str], place: int, word: str) -> list[str] | None:
     return None if names.count(_input_name(word)) > 1 else fixed
 
 
-def _correct_json_spelling(argv: list[str], wrong: str, right: str) -> list[str] | None:
+def _correct_json_spelling(argv: list[str], misspelled: str, corrected: str) -> list[str] | None:
     """Return the words with a string replaced in a JSON value; None unless exactly one value contains
     it exactly once.
     """
-    places = [n for n, word in enumerate(argv) if word.count(f'"{wrong}"') == 1]
-    if len(places) != 1 or '"' in right or "\\" in right:
+    places = [n for n, word in enumerate(argv) if word.count(f'"{misspelled}"') == 1]
+    if len(places) != 1 or '"' in corrected or "\\" in corrected:
         return None
     (place,) = places
-    return [*argv[:place], argv[place].replace(f'"{wrong}"', f'"{right}"'), *argv[place + 1 :]]
+    return [
+        *argv[:place],
+        argv[place].replace(f'"{misspelled}"', f'"{corrected}"'),
+        *argv[place + 1 :],
+    ]
 
 
 def _add_missing_input(argv: list[str], samples: dict[str, str], name: str) -> list[str] | None:

@@ -23,7 +23,7 @@ _WORDS = {
 }
 
 
-def judge_runs(context: CommandContext, names: Sequence[str]) -> int:
+def forecast_runs(context: CommandContext, names: Sequence[str]) -> int:
     """Judge the named episodes, display those that are affected, and return the exit code.
 
     Raise UnusableEnvironment `check.nothing` if no run waits and no decision was recorded."""
@@ -46,14 +46,14 @@ def judge_runs(context: CommandContext, names: Sequence[str]) -> int:
     return NO if affected else OK
 
 
-def _forecast_lines(found: RunForecast) -> Iterator[str]:
+def _forecast_lines(forecast: RunForecast) -> Iterator[str]:
     """Yield the lines of one run."""
-    word = _WORDS[found.fate]
-    if found.fate == "restarts":
-        word += f" from `{found.first_step}`" if found.first_step else " from its beginning"
-    why = f": {found.why}" if found.why else ""
-    yield f"{found.episode_id}  {found.name}  {word}{why}"
-    if found.next:
-        yield f"    {found.next}"
-    for change in found.changed_decisions:
+    word = _WORDS[forecast.fate]
+    if forecast.fate == "restarts":
+        word += f" from `{forecast.first_step}`" if forecast.first_step else " from its beginning"
+    reason = f": {forecast.why}" if forecast.why else ""
+    yield f"{forecast.episode_id}  {forecast.name}  {word}{reason}"
+    if forecast.next:
+        yield f"    {forecast.next}"
+    for change in forecast.changed_decisions:
         yield f"  {decision_line(change)}"

@@ -25,7 +25,7 @@ _COUNTED = ("done", "failed", "skipped", "vetoed")
 
 
 def error_of(
-    result: RunResult, again: str = "", *, rerun: str | None = None, here: bool = False
+    result: RunResult, global_flags: str = "", *, rerun: str | None = None, here: bool = False
 ) -> Json | None:
     """Return the `error` object of the envelope, with commands in `next`; None if the run has no
     error.
@@ -38,7 +38,7 @@ def error_of(
     error.setdefault("retryable", False)
     error.setdefault("hint", "")
     if not error.get("next"):
-        error["next"] = _next_commands(result, again, rerun, here=here)
+        error["next"] = _next_commands(result, global_flags, rerun, here=here)
     return error
 
 
@@ -55,7 +55,7 @@ def rerun_flags(context: CommandContext, result: RunResult) -> str | None:
 
 
 def flags_from_point(
-    point: RerunPoint | None, trust_level: str, confirmed: Iterable[str]
+    point: RerunPoint | None, trust_level: str, confirmed_capabilities: Iterable[str]
 ) -> str | None:
     """Return the flags of a `rerun` that continues at a point with these permissions; None without
     a point.
@@ -64,25 +64,29 @@ def flags_from_point(
         return None
     words = ["--failed-items"] if point.items else ["--from", point.first] if point.first else []
     words += ["--trust-level", trust_level] if trust_level else []
-    words += [word for capability in confirmed for word in ("--confirm", capability)]
+    words += [word for capability in confirmed_capabilities for word in ("--confirm", capability)]
     return "".join(f" {quote(word)}" for word in [*words, *(["--plan"] if point.asks else [])])
 
 
-def _next_commands(result: RunResult, again: str, rerun: str | None, *, here: bool) -> list[str]:
+def _next_commands(
+    result: RunResult, global_flags: str, rerun: str | None, *, here: bool
+) -> list[str]:
     """Return the commands after an error."""
     episode = _episode_name(result, here=here)
     found = []
     if result.approve:
-        found.append(f"cogcli resume {episode} {result.approve}{again}")
+        found.append(f"cogcli resume {episode} {result.approve}{global_flags}")
     if result.in_doubt:
         from cogcli.run.doubt_decisions import resume_commands
 
-        found += [f"{command}{again}" for command in resume_commands(episode, result.in_doubt)]
+        found += [
+            f"{command}{global_flags}" for command in resume_commands(episode, result.in_doubt)
+        ]
     if found:
         return found
     error = read_record(FailedRun, result.error)
     commands = failure_commands(episode, error, result.rerun, rerun or "")
-    return [f"cogcli {words}{again}" for words in commands]
+    return [f"cogcli {words}{global_flags}" for words in commands]
 
 
 class FailedRun(Record):

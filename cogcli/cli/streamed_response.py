@@ -16,8 +16,8 @@ class StreamedResponse:
         self._shown = ""
 
     def __call__(self, response: str) -> None:
-        """Write the new part of the response so far. An empty response begins another reply, below
-        an earlier draft.
+        """Write the new part of the response. An empty response begins another reply, below an
+        earlier draft.
         """
         if self._shown and not response:
             self.close("")

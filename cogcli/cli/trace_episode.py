@@ -190,17 +190,17 @@ def _output_path(flags: TraceFlags) -> str | None:
     return path
 
 
-def _write_to_stdout(context: CommandContext, view: str, shown: TracedEpisode) -> None:
+def _write_to_stdout(context: CommandContext, view: str, traced: TracedEpisode) -> None:
     """Write a view to stdout. For an unfinished run, write its open requests and the commands that
     continue it to stderr.
     """
-    _view_writer(view)(context, shown)
-    if view == "export" or context.screen.quiet or shown.flags.format not in (None, "text"):
+    _view_writer(view)(context, traced)
+    if view == "export" or context.screen.quiet or traced.flags.format not in (None, "text"):
         return
     waiting = []
     if view != "tree":
-        waiting = waiting_lines(context, shown, width=context.screen.err.width, in_tree=False)
-    for line in waiting + next_lines(next_commands(context, shown)):
+        waiting = waiting_lines(context, traced, width=context.screen.err.width, in_tree=False)
+    for line in waiting + next_lines(next_commands(context, traced)):
         context.screen.notify_line(line)
 
 
@@ -213,7 +213,7 @@ def _view_writer(view: str) -> Callable[[CommandContext, TracedEpisode], None]:
     return VIEWS[view]
 
 
-def _write_to_file(context: CommandContext, view: str, shown: TracedEpisode, path: str) -> None:
+def _write_to_file(context: CommandContext, view: str, traced: TracedEpisode, path: str) -> None:
     """Write a view to a new file, without colors and truncation.
 
     Raise UsageError `output.exists` or UnusableEnvironment `env.disk`.
@@ -221,7 +221,7 @@ def _write_to_file(context: CommandContext, view: str, shown: TracedEpisode, pat
     screen, before, whole = context.screen, context.screen.out, StringIO()
     try:
         screen.out = OutputStream(whole, {}, "never")
-        _view_writer(view)(context, shown)
+        _view_writer(view)(context, traced)
     finally:
         screen.out = before
     try:
@@ -242,22 +242,22 @@ def _file_exists_error(path: str) -> UsageError:
     return UsageError("output.exists", f"`{path}` exists", hint="remove it, or name another file")
 
 
-def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> Json:
+def _episode_object(context: CommandContext, view: str, traced: TracedEpisode) -> Json:
     """Return the `trace` object of the envelope, with the rows or the object of the view."""
     from cogcli.cli.trace_views import OBJECTS
     from cogcli.report.table import rows
 
     body = {
-        "status": "stalled" if shown.stalled else shown.fault_status or shown.status,
-        **_run_members(shown.history.root),
-        "steps": rows(shown.history, only=shown.step),
-        "waits": [ask._asdict() for ask in shown.unfinished.asks],
-        "next": next_commands(context, shown),
+        "status": "stalled" if traced.stalled else traced.fault_status or traced.status,
+        **_run_members(traced.history.root),
+        "steps": rows(traced.history, only=traced.step),
+        "waits": [ask._asdict() for ask in traced.unfinished.asks],
+        "next": next_commands(context, traced),
     }
-    if not shown.history.chained:
-        body["actions"] = shown.history.actions
+    if not traced.history.chained:
+        body["actions"] = traced.history.actions
     more = OBJECTS.get(view)
-    return body | ({view: more(context, shown)} if more else {})
+    return body | ({view: more(context, traced)} if more else {})
 
 
 def _run_members(root: RunHistory | None) -> Json:
@@ -300,13 +300,13 @@ _POLL = 0.1
 """Seconds between two reads of a growing log."""
 
 
-def _require_step(folded: History, wanted: str | None) -> str:
+def _require_step(history: History, requested: str | None) -> str:
     """Return the path of the requested step, empty without one. Raise UsageError if it is unknown."""
-    if wanted is None:
+    if requested is None:
         return ""
-    known = [step.id for run in folded.runs.values() for step in run.steps.values()]
-    if wanted in known:
-        return wanted
+    known = [step.id for run in history.runs.values() for step in run.steps.values()]
+    if requested in known:
+        return requested
     some = f"steps: {', '.join(known[:20])}" if known else "no step began"
-    hint = suggestion(wanted, known) or some
-    raise wrong_value(f"there is no step `{wanted}`", hint)
+    hint = suggestion(requested, known) or some
+    raise wrong_value(f"there is no step `{requested}`", hint)

@@ -72,7 +72,7 @@ class TracedEpisode(NamedTuple):
 
 
 def waiting_lines(
-    context: CommandContext, shown: TracedEpisode, *, width: int | None, in_tree: bool
+    context: CommandContext, traced: TracedEpisode, *, width: int | None, in_tree: bool
 ) -> list[StyledLine]:
     """Return a line for each open request, call in doubt and other reason why the run has not
     ended.
@@ -81,83 +81,88 @@ def waiting_lines(
     the tree shows it.
     """
     now = context.settings.clock.now()
-    rows = [("error", error)] if (error := run_error(shown.history)) and not in_tree else []
-    rows += describe(shown.unfinished, now, lambda at: at if width is None else fuzzy_time(at, now))
-    if shown.unsealed:
+    rows = [("error", error)] if (error := run_error(traced.history)) and not in_tree else []
+    rows += describe(
+        traced.unfinished, now, lambda at: at if width is None else fuzzy_time(at, now)
+    )
+    if traced.unsealed:
         rows.append(
             ("unsealed", "the run has ended, but its process died before everything was written")
         )
     return named_rows(rows, indent="", style="warning")
 
 
-def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
+def next_commands(context: CommandContext, traced: TracedEpisode) -> list[str]:
     """Return the commands that continue the run, or those to suggest after its failure.
 
     Empty for a successful or running one.
     """
-    directory = shown.directory
-    if directory is None or not shown.history.chained:
+    directory = traced.directory
+    if directory is None or not traced.history.chained:
         return []
     # The short id of an episode in the runs directory, else its path.
     is_here = directory.parent == Path(context.settings.runs_dir)
     episode = short_episode(directory.name) if is_here else quote(str(directory))
     now = context.settings.clock.now()
-    found = [*continuations(shown, episode, now), *_commands_after_failure(context, shown, episode)]
+    found = [
+        *continuations(traced, episode, now),
+        *_commands_after_failure(context, traced, episode),
+    ]
     return [f"cogcli {text}{context.again}" for text in found]
 
 
 def _commands_after_failure(
-    context: CommandContext, shown: TracedEpisode, episode: str
+    context: CommandContext, traced: TracedEpisode, episode: str
 ) -> list[str]:
     """Return the commands to suggest after the failure of the run, without the current command."""
-    root = shown.history.root
-    if root is None or root.error is None or shown.status not in ("error", "vetoed", "partial"):
+    root = traced.history.root
+    if root is None or root.error is None or traced.status not in ("error", "vetoed", "partial"):
         return []
-    if shown.unsealed or shown.out_of_disk:
+    if traced.unsealed or traced.out_of_disk:
         return []
     from cogcli.cli.after_failure import commands_after_failure
 
-    found = commands_after_failure(context, root, shown.log, episode)
-    answered = shown.flags.io and shown.step == root.error.step
+    found = commands_after_failure(context, root, traced.log, episode)
+    answered = traced.flags.io and traced.step == root.error.step
     return [
         line for line in found if line != f"trace {episode}" and not (answered and " --io" in line)
     ]
 
 
-def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+def continuations(traced: TracedEpisode, episode: str, now: str) -> Iterator[str]:
     """Yield the commands that continue a run, without the tool's name.
 
     A request is open if it has not expired at `now`.
     """
-    if shown.fault_status == "altered":
+    if traced.fault_status == "altered":
         yield f"verify {episode}"
-    elif shown.unsealed:
+    elif traced.unsealed:
         yield f"verify {episode} --repair"
-    elif shown.status in ("pending", "interrupted"):
-        yield from _resume_commands(shown, episode, now)
-    elif shown.out_of_disk:
-        yield f"rerun {episode}{_from_flag(shown)}"
+    elif traced.status in ("pending", "interrupted"):
+        yield from _resume_commands(traced, episode, now)
+    elif traced.out_of_disk:
+        yield f"rerun {episode}{_from_flag(traced)}"
 
 
-def _from_flag(shown: TracedEpisode) -> str:
+def _from_flag(traced: TracedEpisode) -> str:
     """Return the flag of a rerun that begins at the first unfinished step; empty if that is the
     first step.
     """
-    steps = shown.history.root.own if shown.history.root else []
-    undone = next((step.id for step in steps if step.status != "done"), "")
-    return f" --from {quote(undone)}" if undone and undone != steps[0].id else ""
+    steps = traced.history.root.own if traced.history.root else []
+    unfinished = next((step.id for step in steps if step.status != "done"), "")
+    return f" --from {quote(unfinished)}" if unfinished and unfinished != steps[0].id else ""
 
 
-def _resume_commands(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+def _resume_commands(traced: TracedEpisode, episode: str, now: str) -> Iterator[str]:
     """Yield the commands that answer the open requests of a run, or resume it."""
-    open_asks = [ask for ask in shown.unfinished.asks if not is_expired(ask, now)]
+    open_asks = [ask for ask in traced.unfinished.asks if not is_expired(ask, now)]
     names = [ask.name for ask in open_asks]
     for ask in open_asks:
         # The id, where two requests are for one capability.
         name = ask.name if names.count(ask.name) == 1 else ask.approval_id
         for flag in ("--approve", "--reject"):
             yield f"resume {episode} {ask.answer_flags(flag, name)}"
-    doubtful = [step.id for step in shown.unfinished.doubtful]
+    doubtful = [step.id for step in traced.unfinished.doubtful]
     if doubtful:
         from cogcli.run.doubt_decisions import resume_commands
 
@@ -168,61 +173,61 @@ def _resume_commands(shown: TracedEpisode, episode: str, now: str) -> Iterator[s
 
 
 def tree_lines(
-    context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False
+    context: CommandContext, traced: TracedEpisode, *, on_stderr: bool = False
 ) -> list[StyledLine]:
     """Return the head line, the tree and the totals, for stdout or for stderr."""
     stream = context.screen.err if on_stderr else context.screen.out
     now = context.settings.clock.now()
-    width, glyphs, fold = stream.width, stream.glyphs, shown.history
-    lines = shown.note_lines
-    lines.append(header(fold, glyphs, status=shown.status_text, now=now, width=width))
-    full, word = shown.flags.full, shown.status_text
-    lines += tree(fold, glyphs, status=word, width=width, only=shown.step, full=full)
-    if not shown.step:
+    width, glyphs, fold = stream.width, stream.glyphs, traced.history
+    lines = traced.note_lines
+    lines.append(header(fold, glyphs, status=traced.status_text, now=now, width=width))
+    full, word = traced.flags.full, traced.status_text
+    lines += tree(fold, glyphs, status=word, width=width, only=traced.step, full=full)
+    if not traced.step:
         lines.append(footer(fold, glyphs))
     return lines
 
 
-def show_tree(context: CommandContext, shown: TracedEpisode) -> None:
+def show_tree(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the tree, the open requests, and with `--io` the values of the steps."""
-    waiting = waiting_lines(context, shown, width=context.screen.out.width, in_tree=True)
-    out, lines = context.screen.out, tree_lines(context, shown)
+    waiting = waiting_lines(context, traced, width=context.screen.out.width, in_tree=True)
+    out, lines = context.screen.out, tree_lines(context, traced)
     if out.width is None:
         context.screen.answer_lines(lines)
     else:
         context.screen.answer(draw_lines(out, lines))
-    context.screen.answer_lines([*waiting, *_value_lines(context, shown)])
+    context.screen.answer_lines([*waiting, *_value_lines(context, traced)])
 
 
-def _value_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
+def _value_lines(context: CommandContext, traced: TracedEpisode) -> list[StyledLine]:
     """Return the input, attempts and output of each step if `--io` is set."""
-    lines: list[StyledLine] = _request_lines(context, shown) if shown.flags.io else []
-    if shown.flags.io:
-        for run in shown.history.runs.values():
+    lines: list[StyledLine] = _request_lines(context, traced) if traced.flags.io else []
+    if traced.flags.io:
+        for run in traced.history.runs.values():
             for step in run.steps.values():
-                if not shown.step or StepPath(step.id).within(shown.step):
+                if not traced.step or StepPath(step.id).within(traced.step):
                     lines += [[("", "")], [(visible(step.id), "bold")]]
                     answers = run.answers.get(step.id, ())
-                    lines += _step_value_lines(step, answers, shown.flags.max_bytes)
+                    lines += _step_value_lines(step, answers, traced.flags.max_bytes)
     return lines
 
 
-def _request_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
+def _request_lines(context: CommandContext, traced: TracedEpisode) -> list[StyledLine]:
     """Return the open requests for approval of the shown steps, in full."""
     now, skill = (
         context.settings.clock.now(),
-        shown.history.root.skill if shown.history.root else "",
+        traced.history.root.skill if traced.history.root else "",
     )
-    waiting = {ask.approval_id for ask in shown.unfinished.asks}
+    waiting = {ask.approval_id for ask in traced.unfinished.asks}
     lines: list[StyledLine] = []
-    for event in shown.log:
+    for event in traced.log:
         if event.event_type != ApprovalRequested.event.name:
             continue
         view = view_request(event, skill=skill or "", now=now, global_flags=context.again)
         if view.approval_id in waiting and (
-            not shown.step or StepPath(view.step).within(shown.step)
+            not traced.step or StepPath(view.step).within(traced.step)
         ):
-            lines += [[("", "")], *request_lines(context, view, whole=shown.flags.full)]
+            lines += [[("", "")], *request_lines(context, view, in_full=traced.flags.full)]
     return lines
 
 

@@ -42,105 +42,109 @@ def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
     return [special.get(name, Column(name, title=name)) for name in names]
 
 
-def _write_table(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_table(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the table of steps."""
-    rows = table.rows(shown.history, only=shown.step)
-    show(context, _columns(context, table.columns(shown.history)), rows, shown.flags)
+    rows = table.rows(traced.history, only=traced.step)
+    show(context, _columns(context, table.columns(traced.history)), rows, traced.flags)
 
 
-def _write_timeline(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_timeline(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the timeline."""
-    if shown.flags.format not in (None, "text"):
-        rows = timeline.rows(shown.history, only=shown.step)
-        show(context, _columns(context, timeline.COLUMNS), rows, shown.flags)
+    if traced.flags.format not in (None, "text"):
+        rows = timeline.rows(traced.history, only=traced.step)
+        show(context, _columns(context, timeline.COLUMNS), rows, traced.flags)
         return
     out = context.screen.out
-    lines = timeline.timeline(shown.history, out.glyphs, width=out.width, only=shown.step)
-    context.screen.answer_lines(shown.note_lines + lines)
+    lines = timeline.timeline(traced.history, out.glyphs, width=out.width, only=traced.step)
+    context.screen.answer_lines(traced.note_lines + lines)
 
 
-def _target_flows(shown: TracedEpisode) -> list[TargetFlow]:
+def _target_flows(traced: TracedEpisode) -> list[TargetFlow]:
     """Return the written targets; with `--step` only those that the step reads or writes."""
-    found = lineage.targets(
-        shown.history, Lineage(shown.events), declared_specs(shown.directory, shown.events)
+    flows = lineage.targets(
+        traced.history, Lineage(traced.events), declared_specs(traced.directory, traced.events)
     )
-    if not shown.step:
-        return found
+    if not traced.step:
+        return flows
     return [
-        one for one in found if shown.step in (*one.readers, *(write.step for write in one.writes))
+        one for one in flows if traced.step in (*one.readers, *(write.step for write in one.writes))
     ]
 
 
-def _write_lineage(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_lineage(context: CommandContext, traced: TracedEpisode) -> None:
     """Write which steps read and write each target."""
-    out, found = context.screen.out, _target_flows(shown)
-    if shown.flags.format not in (None, "text"):
-        show(context, _columns(context, lineage.COLUMNS), lineage.rows(found), shown.flags)
-    elif not found and not shown.history.chained:
+    out, flows = context.screen.out, _target_flows(traced)
+    if traced.flags.format not in (None, "text"):
+        show(context, _columns(context, lineage.COLUMNS), lineage.rows(flows), traced.flags)
+    elif not flows and not traced.history.chained:
         context.screen.answer_lines(
             [[("this log does not record what its steps read and wrote", "dim")]]
         )
     else:
         context.screen.answer_lines(
-            shown.note_lines + lineage.lineage(found, out.glyphs, width=out.width)
+            traced.note_lines + lineage.lineage(flows, out.glyphs, width=out.width)
         )
 
 
-def _write_layers(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_layers(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the layers of the turns."""
-    out, format = context.screen.out, shown.flags.format
+    out, format = context.screen.out, traced.flags.format
     if format == "jsonl":
-        show(context, [], layer_cells.cells_of(shown.history), shown.flags)
+        show(context, [], layer_cells.cells_of(traced.history), traced.flags)
     elif format not in (None, "text"):
         show(
             context,
             _columns(context, layer_cells.COLUMNS),
-            layer_cells.rows(shown.history),
-            shown.flags,
+            layer_cells.rows(traced.history),
+            traced.flags,
         )
-    elif not shown.history.turns.turns:
+    elif not traced.history.turns.turns:
         context.screen.answer_lines([[("this run has no turns: no agent ran", "dim")]])
     else:
-        lines = layer_cells.lines(shown.history, out.glyphs, width=out.width)
-        context.screen.answer_lines(shown.note_lines + lines)
+        lines = layer_cells.lines(traced.history, out.glyphs, width=out.width)
+        context.screen.answer_lines(traced.note_lines + lines)
 
 
-def _write_causes(context: CommandContext, shown: TracedEpisode) -> None:
-    """Write the find_cause_chains of the value at `--why`."""
-    context.screen.answer_lines(why_lines(_cause_chains(context, shown), context.screen.out.glyphs))
+def _write_causes(context: CommandContext, traced: TracedEpisode) -> None:
+    """Write the chains of causes of the value at `--why`."""
+    context.screen.answer_lines(
+        why_lines(_cause_chains(context, traced), context.screen.out.glyphs)
+    )
 
 
-def _cause_chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
-    """Return the find_cause_chains of the value at `--why`. Raise UsageError if no step read or wrote it."""
-    reference = shown.flags.why or ""
-    if reference == "outputs.response" and (reply := shown.history.turns.reply_causes):
+def _cause_chains(context: CommandContext, traced: TracedEpisode) -> list[list[str]]:
+    """Return the chains of causes of the value at `--why`. Raise UsageError if no step read or
+    wrote it.
+    """
+    reference = traced.flags.why or ""
+    if reference == "outputs.response" and (reply := traced.history.turns.reply_causes):
         return [[reference, *reply]]
-    flow, specs = Lineage(shown.events), declared_specs(shown.directory, shown.events)
-    places = known_places(flow, lineage.targets(shown.history, flow, specs))
+    flow, specs = Lineage(traced.events), declared_specs(traced.directory, traced.events)
+    places = known_places(flow, lineage.targets(traced.history, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):
         some = f"there is {', '.join(places[:10])}" if places else ""
         hint = suggestion(reference, places) or some or "this log does not record reads and writes"
         raise wrong_value(f"`--why`: nothing was read or written at `{reference[:80]}`", hint)
-    return find_cause_chains(reference, shown.history, flow, specs)
+    return find_cause_chains(reference, traced.history, flow, specs)
 
 
-def _write_graph(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_graph(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the graph as DOT or Mermaid text."""
-    draw = dot if shown.flags.format == "dot" else mermaid
-    context.screen.answer(draw(graph_of(shown.history)))
+    draw = dot if traced.flags.format == "dot" else mermaid
+    context.screen.answer(draw(graph_of(traced.history)))
 
 
 _EVENT_COLUMNS = ("seq", "timestamp", "event_type", "step_id", "agent_id", "run_id", "id")
 
 
-def _write_events(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_events(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the events."""
-    if shown.flags.format in LISTED:
-        rows = [{name: getattr(event, name) for name in _EVENT_COLUMNS} for event in shown.events]
-        show(context, [Column(name, title=name) for name in _EVENT_COLUMNS], rows, shown.flags)
+    if traced.flags.format in LISTED:
+        rows = [{name: getattr(event, name) for name in _EVENT_COLUMNS} for event in traced.events]
+        show(context, [Column(name, title=name) for name in _EVENT_COLUMNS], rows, traced.flags)
         return
-    write = EventPrinter(context, shown.flags)
-    for event in shown.events:
+    write = EventPrinter(context, traced.flags)
+    for event in traced.events:
         write(event)
 
 
@@ -165,16 +169,16 @@ class EventPrinter:
         self._screen.answer(text + "\n")
 
 
-def _export_object(context: CommandContext, shown: TracedEpisode) -> Json:
+def _export_object(context: CommandContext, traced: TracedEpisode) -> Json:
     """Return the trace in the export format of the flags."""
     from cogcli.report.trace_export import render_trace
 
-    return render_trace(shown.events, shown.flags.format, io=shown.flags.io)
+    return render_trace(traced.events, traced.flags.format, io=traced.flags.io)
 
 
-def _write_export(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_export(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the trace in the export format of the flags."""
-    context.screen.answer(dumps(_export_object(context, shown)) + "\n")
+    context.screen.answer(dumps(_export_object(context, traced)) + "\n")
 
 
 VIEWS = {

@@ -129,7 +129,7 @@ class _Level:
         return rest
 
     def _check_flags(
-        self, ctx: Context, found: list[FlagWord]
+        self, ctx: Context, flag_words: list[FlagWord]
     ) -> tuple[set[str], UsageError | None]:
         """Return the names of the typed flags, and the first error.
 
@@ -137,7 +137,7 @@ class _Level:
         """
         typed: set[str] = set()
         mistake: UsageError | None = None
-        for each in found:
+        for each in flag_words:
             names = {flag.name or "" for flag in each.flags if flag is not None}
             if mistake is not None:
                 typed |= _TEXTS & names
@@ -147,27 +147,27 @@ class _Level:
                 typed |= names
         return typed, mistake
 
-    def _flag_error(self, ctx: Context, typed: FlagWord) -> UsageError | None:
+    def _flag_error(self, ctx: Context, flag_word: FlagWord) -> UsageError | None:
         """Return the error about the flags in a word; None if they are valid."""
-        flag = typed.flags[-1]
+        flag = flag_word.flags[-1]
         if flag is None:
-            return self._unknown_flag_error(ctx, typed.name)
+            return self._unknown_flag_error(ctx, flag_word.name)
         if flag.is_flag:
-            _, sign, value = typed.word.partition("=")
-            what = f"`{typed.name}` takes no value"
-            is_long = typed.word.startswith("--")
+            _, sign, value = flag_word.word.partition("=")
+            what = f"`{flag_word.name}` takes no value"
+            is_long = flag_word.word.startswith("--")
             return UsageError("usage.value", what, found=value) if sign and is_long else None
-        if typed.needs_next and not is_value(typed.next_word, self.flags_of(ctx)):
-            given = "nothing" if typed.next_word is None else f"`{typed.next_word}`"
+        if flag_word.needs_next and not is_value(flag_word.next_word, self.flags_of(ctx)):
+            given = "nothing" if flag_word.next_word is None else f"`{flag_word.next_word}`"
             what = f"`{flag.opts[0]}` needs a value"
             return UsageError("usage.value", what, expected=flag.metavar or "", found=given)
         return None
 
-    def _repeated_flag_error(self, typed: FlagWord, before: set[str]) -> UsageError | None:
+    def _repeated_flag_error(self, flag_word: FlagWord, typed_names: set[str]) -> UsageError | None:
         """Return the error if a flag of this level was already typed."""
         own = self.params if self.words else ()
-        for flag in typed.flags:
-            if flag is not None and flag.name in before and flag in own and not flag.multiple:
+        for flag in flag_word.flags:
+            if flag is not None and flag.name in typed_names and flag in own and not flag.multiple:
                 return wrong_flag(f"`{flag.opts[0]}` is given twice", "keep one of them")
         return None
 
@@ -313,16 +313,16 @@ def root(completer: Completer | None = None) -> LazyGroup:
 
 
 @cache  # several command lines in one process: help, tests
-def group(words: str, completer: Completer | None = None) -> LazyGroup:
+def group(name: str, completer: Completer | None = None) -> LazyGroup:
     """Return a group, or the root, which has the global flags, if `words` is empty."""
-    declared = [] if words else GlobalFlags.declared()
+    declared = [] if name else GlobalFlags.declared()
     built = LazyGroup(
         params=[_parameter(*each, completer) for each in declared],
         invoke_without_command=True,
         add_help_option=False,
         rich_markup_mode=None,
     )
-    built.words = words
+    built.words = name
     return built
 
 

@@ -45,7 +45,11 @@ def _details_text(verdict: CheckResult) -> str:
 
 
 def details(
-    out: OutputStream, verdict: CheckResult, *, again: str = "", more: Mapping[str, str] = NOTHING
+    out: OutputStream,
+    verdict: CheckResult,
+    *,
+    repeat_command: str = "",
+    detail_by_check: Mapping[str, str] = NOTHING,
 ) -> list[StyledLine]:
     """Return the lines of a failed result: each check with its location, the details in `more`, the
     request, and the command that repeats it.
@@ -58,7 +62,12 @@ def details(
     names = max((cells(check.name) for check in verdict.checks), default=0)
     for check in verdict.checks:
         lines += _check_lines(out, check, names)
-    extras = {**more, "curl": verdict.curl, "episode": verdict.episode, "re-run": again}
+    extras = {
+        **detail_by_check,
+        "curl": verdict.curl,
+        "episode": verdict.episode,
+        "re-run": repeat_command,
+    }
     lines += [
         [(f"  {name:<8}", "dim"), (visible(text), "")] for name, text in extras.items() if text
     ]

@@ -150,16 +150,16 @@ def unknown_flag(line: CommandLine, name: str, *, at_group: bool) -> UsageError:
     return UsageError("usage.flag", what, hint=hint, next=(look,))
 
 
-def _habit_flag(line: CommandLine, name: str, what: str) -> UsageError | None:
+def _habit_flag(line: CommandLine, name: str, message: str) -> UsageError | None:
     """Return the error for a common flag of other tools; None for any other flag."""
     flag = HABITS.get(name, "")
     if flag not in line.known:
         return None
     proposed = line.first_that_parses([[flag if word == name else word for word in line.argv]])
-    return UsageError("usage.flag", what, hint=f"use `{flag}`", next=proposed)
+    return UsageError("usage.flag", message, hint=f"use `{flag}`", next=proposed)
 
 
-def _input_as_flag(line: CommandLine, name: str, what: str) -> UsageError | None:
+def _input_as_flag(line: CommandLine, name: str, message: str) -> UsageError | None:
     """Return the error for an input written as a flag; None for a near miss, and for commands
     without inputs.
     """
@@ -169,27 +169,27 @@ def _input_as_flag(line: CommandLine, name: str, what: str) -> UsageError | None
     if not proposed:
         return None
     hint = f"an input is given as -p {name[2:].replace('-', '_')}=VALUE"
-    return UsageError("usage.flag", what, hint=hint, next=proposed)
+    return UsageError("usage.flag", message, hint=hint, next=proposed)
 
 
-def _may_be_input(name: str, known: Mapping[str, object]) -> bool:
+def _may_be_input(name: str, known_flags: Mapping[str, object]) -> bool:
     """Return whether an unknown flag may be an input of the command."""
-    return "-p" in known and name.startswith("--")
+    return "-p" in known_flags and name.startswith("--")
 
 
-def _near_flags(name: str, known: Mapping[str, object]) -> list[str]:
+def _near_flags(name: str, known_flags: Mapping[str, object]) -> list[str]:
     """Return similar flags. If the command takes inputs, only near misses are similar, because any
     other word may be an input.
     """
-    if not _may_be_input(name, known):
-        return did_you_mean(name, list(known))
+    if not _may_be_input(name, known_flags):
+        return did_you_mean(name, list(known_flags))
     from difflib import get_close_matches
 
-    words = [flag[2:] for flag in known if flag.startswith("--")]
+    words = [flag[2:] for flag in known_flags if flag.startswith("--")]
     return [f"--{word}" for word in get_close_matches(name[2:], words, n=3, cutoff=0.7)]
 
 
-def _as_inputs(argv: list[str], known: KnownFlags) -> Iterator[list[str]]:
+def _as_inputs(argv: list[str], known_flags: KnownFlags) -> Iterator[list[str]]:
     """Yield the command line with each unknown `--name value` as `-p name=value`; nothing if a flag
     has no value.
     """
@@ -197,9 +197,9 @@ def _as_inputs(argv: list[str], known: KnownFlags) -> Iterator[list[str]]:
     rest = iter(argv)
     for word in rest:
         name, sign, value = word.partition("=")
-        if name in known or not name.startswith("--") or name == "--":
+        if name in known_flags or not name.startswith("--") or name == "--":
             words.append(word)
-            if not sign and name in known and not known[name].is_flag:
+            if not sign and name in known_flags and not known_flags[name].is_flag:
                 words.append(next(rest, ""))
             continue
         value = value if sign else next(rest, "-")

@@ -77,7 +77,7 @@ def _check_path(path: str, report: ProblemReport, key: str, members: Members) ->
         is_unknown = bool(known and word) and word not in known
         if "" not in rest and not is_unknown:
             return
-    near = suggest_path(word, known, before=before, after=_join_path(below))
+    near = suggest_path(word, known, prefix=before, suffix=_join_path(below))
     _report_unknown(report, key, path, near or list_known(sorted(known)))
 
 
@@ -102,7 +102,7 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
         if writes_any and space == "outputs":
             continue
         names, after = given.get(space) or (), _join_path(slot.path[2:])
-        near = suggest_path("".join(word), names, before=f"{space}.", after=after)
+        near = suggest_path("".join(word), names, prefix=f"{space}.", suffix=after)
         _report_unknown(report, "reply", ".".join(slot.path), near or list_known(known))
 
 

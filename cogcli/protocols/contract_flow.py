@@ -188,7 +188,7 @@ def _nearby_members_hint(reply: tuple[object, ...], segments: list[str]) -> str:
             if names and (below is None or below.undeclared):
                 where = ".".join(["response", *segments[:length]])
                 after = "".join(f".{segment}" for segment in segments[length + 1 :])
-                near = suggest_path(segments[length], names, before=f"{where}.", after=after)
+                near = suggest_path(segments[length], names, prefix=f"{where}.", suffix=after)
                 return near or f"`{where}` holds {', '.join(list(names)[:6])}"
     return ""
 

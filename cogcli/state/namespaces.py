@@ -164,7 +164,7 @@ def suggest_existing_path(path: Sequence[str], value: object) -> str:
             before, after = "".join(f"{part}." for part in path[:failed]), path[failed + 1 :]
             known = value if isinstance(value, dict) else ()
             return suggest_path(
-                segment, known, before=before, after="".join(f".{part}" for part in after)
+                segment, known, prefix=before, suffix="".join(f".{part}" for part in after)
             )
         value = below
     return ""

@@ -44,32 +44,33 @@ class FieldChange(NamedTuple):
 
 
 def find_openapi_changes(
-    before: OpenApiDocument | None, after: OpenApiDocument
+    old_document: OpenApiDocument | None, new_document: OpenApiDocument
 ) -> tuple[ContractChange, ...]:
-    """Return the operations that differ, sorted by name; `(servers)` stands for a changed server
-    address."""
-    old = {entry.title: entry for entry in before.entries} if before else {}
-    new = {entry.title: entry for entry in after.entries}
+    """Return the operations that differ, sorted by name. `(servers)` means a changed server
+    address.
+    """
+    old = {entry.title: entry for entry in old_document.entries} if old_document else {}
+    new = {entry.title: entry for entry in new_document.entries}
     moved: list[ContractChange] = []
-    if before is not None and before.server != after.server:
-        text = f"{before.server} -> {after.server}"
+    if old_document is not None and old_document.server != new_document.server:
+        text = f"{old_document.server} -> {new_document.server}"
         moved.append(ContractChange("(servers)", "changed", (text,), breaking=True))
 
     def find_changes(name: str) -> Iterator[FieldChange]:
-        if before is not None:
+        if old_document is not None:
             yield from _operation_fields(
-                before.operation_of(old[name]), after.operation_of(new[name])
+                old_document.operation_of(old[name]), new_document.operation_of(new[name])
             )
 
     return (*moved, *_compare_items(old, new, find_changes))
 
 
 def find_openrpc_changes(
-    before: OpenRpcDocument | None, after: OpenRpcDocument
+    old_document: OpenRpcDocument | None, new_document: OpenRpcDocument
 ) -> tuple[ContractChange, ...]:
     """Return the methods that differ, sorted by name."""
-    old = {name: before.method(name) for name in before.names} if before else {}
-    new = {name: after.method(name) for name in after.names}
+    old = {name: old_document.method(name) for name in old_document.names} if old_document else {}
+    new = {name: new_document.method(name) for name in new_document.names}
     return tuple(_compare_items(old, new, lambda name: _method_fields(old[name], new[name])))
 
 

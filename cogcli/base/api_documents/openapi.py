@@ -193,10 +193,10 @@ class OpenApiDocument:
         for path in self._paths.value:
             if path.startswith("x-"):
                 continue
-            found = self._paths.resolved(path)
+            found = self._paths.resolve_member(path)
             for method in _ALL_METHODS:
                 if method in found.value:
-                    id = found.required(method).text("operationId")
+                    id = found.require_mapping(method).text("operationId")
                     yield Entry(id, method.upper(), path)
 
     def _index_ids(self) -> dict[str, Entry]:
@@ -211,8 +211,8 @@ class OpenApiDocument:
         return found
 
     def _build_operation(self, entry: Entry) -> OpenApiOperation:
-        item = self._paths.resolved(entry.path)
-        own = item.required(entry.method.lower())
+        item = self._paths.resolve_member(entry.path)
+        own = item.require_mapping(entry.method.lower())
         parameters = {
             (parameter.place, parameter.name): parameter
             for holder in (item, own)
@@ -237,34 +237,34 @@ class OpenApiDocument:
             if where != "header" or name.lower() not in _IGNORED_HEADERS:
                 yield self._parameter(raw, name, where)
 
-    def _parameter(self, raw: DocumentPart, name: str, where: str) -> Parameter:
-        style = raw.value.get("style", _STYLES.get(where))
+    def _parameter(self, raw: DocumentPart, name: str, location: str) -> Parameter:
+        style = raw.value.get("style", _STYLES.get(location))
         refused = ""
-        if where in ("cookie", "querystring"):
-            refused = f"values in the {where} are not sent"
+        if location in ("cookie", "querystring"):
+            refused = f"values in the {location} are not sent"
         elif "content" in raw.value:
             refused = "its value is a document of its own"
-        elif style != _STYLES[where]:
+        elif style != _STYLES[location]:
             refused = f"style `{style}` is not spoken"
         explode = raw.value.get("explode", style == "form") is True
         schema = self._schema(raw, is_request=True)
-        required = raw.is_true("required") or where == "path"
+        required = raw.is_true("required") or location == "path"
         # A parameter in `querystring` is refused: no reader of the others meets its place.
-        place = cast("ParameterPlace", where)
+        place = cast("ParameterPlace", location)
         return Parameter(name, place, required, schema, explode, raw.is_true("deprecated"), refused)
 
     def _schema(self, holder: DocumentPart, *, is_request: bool) -> Schema:
         schema = holder.value.get("schema", True)
-        return self._bundler.bundle(schema, holder.below("schema"), is_request=is_request)
+        return self._bundler.bundle(schema, holder.place_of("schema"), is_request=is_request)
 
     def _body(self, operation: DocumentPart) -> Body | None:
         if operation.value.get("requestBody") is None:
             return None
-        raw = operation.resolved("requestBody")
+        raw = operation.resolve_member("requestBody")
         required, content = raw.is_true("required"), raw.mapping("content")
         media_type = _find_json_type(content.value)
         if media_type:
-            schema = self._schema(content.resolved(media_type), is_request=True)
+            schema = self._schema(content.resolve_member(media_type), is_request=True)
             return Body(required, schema, "application/json" if "*" in media_type else media_type)
         # Many documents require members but not the body: a call without it is wrong as well.
         required = required or self._requires_members(content)
@@ -278,7 +278,7 @@ class OpenApiDocument:
             )
         if kind == "text":
             return Body(required, {"type": "string"}, media_type, kind=kind)
-        return self._form(content.resolved(media_type), media_type, kind, required=required)
+        return self._form(content.resolve_member(media_type), media_type, kind, required=required)
 
     def _form(
         self, holder: DocumentPart, media_type: str, kind: BodyKind, *, required: bool
@@ -290,7 +290,7 @@ class OpenApiDocument:
         needed = sorted(files & inside.required) if kind == "form" else []
         refused = f"`{needed[0]}` is a file" if needed else ""
         encodings = {
-            name: _part_encoding(holder.mapping("encoding").required(name))
+            name: _part_encoding(holder.mapping("encoding").require_mapping(name))
             for name in holder.mapping("encoding").value
         }
         return Body(required, schema, media_type, refused, kind, encodings, files)
@@ -300,13 +300,17 @@ class OpenApiDocument:
         without one."""
         names = sorted(content.value, key=lambda name: not _is_octets(name))
         for name in names:
-            if _is_octets(name) or is_file(self._schema(content.resolved(name), is_request=True)):
+            if _is_octets(name) or is_file(
+                self._schema(content.resolve_member(name), is_request=True)
+            ):
                 return name
         return ""
 
     def _requires_members(self, content: DocumentPart) -> bool:
         """Return whether the schema of any media type has required members."""
-        schemas = (self._schema(content.resolved(name), is_request=True) for name in content.value)
+        schemas = (
+            self._schema(content.resolve_member(name), is_request=True) for name in content.value
+        )
         return any(members(schema).required for schema in schemas)
 
     def _responses(self, operation: DocumentPart) -> tuple[dict[str, Schema | None], list[str]]:
@@ -317,11 +321,13 @@ class OpenApiDocument:
         for status in responses.value:
             if status.startswith("x-"):
                 continue
-            content = responses.resolved(status).mapping("content")
+            content = responses.resolve_member(status).mapping("content")
             media_type = _find_json_type(content.value)
             key = status.upper() if status != "default" else status
             found[key] = (
-                self._schema(content.resolved(media_type), is_request=False) if media_type else None
+                self._schema(content.resolve_member(media_type), is_request=False)
+                if media_type
+                else None
             )
             if not content.value:
                 undescribed.append(key)
@@ -339,11 +345,11 @@ class OpenApiDocument:
         malformed one."""
         schemes = self._root.mapping("components").mapping("securitySchemes")
         if name not in schemes.value:
-            at = schemes.below(name)
+            at = schemes.place_of(name)
             message = f"`{pointer_text(at)}` is not there, `security` names it"
             hint = suggestion(name, schemes.value)
             raise DocumentFault("wire.document", message, hint, pointer=at)
-        scheme = schemes.resolved(name)
+        scheme = schemes.resolve_member(name)
         match scheme.text("type"):
             case "http":
                 return _parse_http_scheme(name, scheme.text("scheme"))
@@ -454,7 +460,7 @@ def _single_server(root: DocumentPart) -> str | None:
     for server in root.mappings("servers"):
         url, variables = server.text("url"), server.mapping("variables")
         for name in variables.value:
-            default = variables.required(name).value.get("default")
+            default = variables.require_mapping(name).value.get("default")
             url = url.replace(f"{{{name}}}", str(default or ""))
         if url.lower().startswith(("http://", "https://")) and "{" not in url:
             absolute.append(url)

@@ -116,7 +116,7 @@ class OpenRpcDocument:
             method = self._method(raw)
             if method.name in self._methods:
                 hint = "give each method a name of its own"
-                text, pointer = f"method `{method.name}` repeated", raw.below("name")
+                text, pointer = f"method `{method.name}` repeated", raw.place_of("name")
                 raise DocumentFault("wire.document", text, hint, pointer=pointer)
             self._methods[method.name] = method
 
@@ -150,13 +150,13 @@ class OpenRpcDocument:
             name = param.text("name")
             if name in names:
                 message = f"method `{method.text('name')}`: parameter `{name}` repeated"
-                raise DocumentFault("wire.document", message, pointer=param.below("name"))
+                raise DocumentFault("wire.document", message, pointer=param.place_of("name"))
             names.add(name)
             schema, deprecated = self._schema(param), param.is_true("deprecated")
             yield RpcParam(name, param.is_true("required"), schema, deprecated)
 
     def _schema(self, descriptor: DocumentPart) -> Schema:
-        return self._bundler.bundle(descriptor.value["schema"], descriptor.below("schema"))
+        return self._bundler.bundle(descriptor.value["schema"], descriptor.place_of("schema"))
 
 
 def _resolve_items(holder: DocumentPart, key: str, kind: str) -> Iterator[DocumentPart]:
@@ -170,7 +170,7 @@ def _resolve_items(holder: DocumentPart, key: str, kind: str) -> Iterator[Docume
 
 def _resolve_member(holder: DocumentPart, key: str, kind: str) -> DocumentPart:
     """Return a member, or the target of its reference after a check."""
-    return _resolve_target(holder.document, holder.value[key], holder.below(key), kind)
+    return _resolve_target(holder.document, holder.value[key], holder.place_of(key), kind)
 
 
 def _resolve_target(document: Json, item: object, place: Pointer, kind: str) -> DocumentPart:

@@ -56,7 +56,7 @@ class DocumentPart(NamedTuple):
     value: Json
     place: Pointer
 
-    def below(self, key: str) -> Pointer:
+    def place_of(self, key: str) -> Pointer:
         """Return the place of a member."""
         return (*self.place, key)
 
@@ -71,24 +71,24 @@ class DocumentPart(NamedTuple):
     def mapping(self, key: str) -> DocumentPart:
         """Return a member that is a mapping; an empty one if it is absent or null."""
         value = self.value.get(key)
-        return self.required(key) if value is not None else self._replace_member(key, {})
+        return self.require_mapping(key) if value is not None else self._replace_member(key, {})
 
-    def required(self, key: str) -> DocumentPart:
+    def require_mapping(self, key: str) -> DocumentPart:
         """Return a member that must be a mapping."""
         value = self.value.get(key, NOWHERE)
-        return self._replace_member(key, _require_mapping(value, self.below(key)))
+        return self._replace_member(key, _require_mapping(value, self.place_of(key)))
 
     def _replace_member(self, key: str, value: Json) -> DocumentPart:
-        return DocumentPart(self.document, value, self.below(key))
+        return DocumentPart(self.document, value, self.place_of(key))
 
-    def resolved(self, key: str) -> DocumentPart:
+    def resolve_member(self, key: str) -> DocumentPart:
         """Return a member, or the target of its reference, which must be a mapping."""
-        value, place = resolve(self.document, self.value[key], self.below(key))
+        value, place = resolve(self.document, self.value[key], self.place_of(key))
         return DocumentPart(self.document, value, place)
 
     def items(self, key: str) -> list[tuple[object, Pointer]]:
         """Return the items of a list with their places; empty if the list is absent or null."""
-        value, place = self.value.get(key), self.below(key)
+        value, place = self.value.get(key), self.place_of(key)
         if value is None:
             return []
         if not isinstance(value, list):

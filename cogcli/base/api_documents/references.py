@@ -64,7 +64,7 @@ def check_references(document: Json) -> None:
             *above, name = parse_reference(target)
             siblings = find_at(document, tuple(above))
             before = f"{pointer_text(tuple(above))}/"
-            near = suggest_path(name, siblings, before=before) if isinstance(siblings, dict) else ""
+            near = suggest_path(name, siblings, prefix=before) if isinstance(siblings, dict) else ""
             hint = near or f"add `{name}` under `{pointer_text(tuple(above))}`"
             raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
 
@@ -158,9 +158,9 @@ def merge_files(
             if other is None:
                 continue
             if other not in names:
-                _require_allowed(other, name, allowed)
+                _require_known_file(other, name, allowed)
                 names[other] = os.path.relpath(other, os.path.dirname(main)).replace(os.sep, "/")
-                data = _read(other, name, room)
+                data = _read_referenced(other, name, room)
                 room -= len(data)
                 added[names[other]] = parse(data, names[other])
                 pending.append((added[names[other]], other))
@@ -172,8 +172,8 @@ def merge_files(
     return [file for file in names if file != main]
 
 
-def _require_allowed(file: str, name: str, allowed: Collection[str]) -> None:
-    if file not in allowed:
+def _require_known_file(file: str, name: str, allowed_files: Collection[str]) -> None:
+    if file not in allowed_files:
         text = f"`$ref` to `{name}`: more than {MAX_FILES} files, or not written plainly"
         raise DocumentFault("wire.document", text, "bundle the document into one file")
 
@@ -192,7 +192,7 @@ def _other_file(name: str, file: str, root: str) -> str | None:
     return found
 
 
-def _read(path: str, name: str, limit: int) -> bytes:
+def _read_referenced(path: str, name: str, limit: int) -> bytes:
     try:
         return read_regular(path, limit=max(limit, 0))
     except UnreadableFile as refused:

@@ -87,7 +87,7 @@ class _Closure:
         return target | self._members(schema, place)
 
     def _members(self, schema: Json, place: Pointer) -> Json:
-        """Return a copy of the members beside `$ref`, as JSON Schema 2020-12 says them."""
+        """Return a copy of the members next to `$ref`, in the form of JSON Schema 2020-12."""
         result = {key: value for key, value in schema.items() if key in _COPIED}
         inner = {key: value for key, value in schema.items() if key not in DEFINITIONS}
         result |= convert_subschemas(inner, lambda path, each: self.part(each, (*place, *path)))

@@ -25,7 +25,7 @@ from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import MAX_NODES, TYPES, candidates, types_of
 from cogcli.base.schema.engine_choice import RUST, engine
 from cogcli.base.schema.engines import rust_options
-from cogcli.base.schema.equality import reads_same
+from cogcli.base.schema.equality import are_equal_schemas
 from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.normalizer import NormalizedSchema, asserts_only_type
 from cogcli.base.schema.validator import UNUSABLE, errors, fits, normalized
@@ -53,7 +53,7 @@ UNKNOWN: Final = CoverResult("unknown")
 
 def covers(wide: object, narrow: object) -> CoverResult:
     """Return whether every value that fits `narrow` fits `wide`, with a counterexample if known."""
-    if _reads_same(wide, narrow):
+    if _are_equivalent(wide, narrow):
         return YES
     pair = _normalized_pair(wide, narrow)
     if pair is None:
@@ -83,9 +83,9 @@ def disjoint(wide: object, narrow: object) -> bool:
     return engine() == RUST and _is_proved(pair, disjoint=True)
 
 
-def _reads_same(wide: object, narrow: object) -> bool:
-    """Return whether both schemas read the same, of any size, or `wide` states the type as well, which
-    every value of `narrow` has.
+def _are_equivalent(wide: object, narrow: object) -> bool:
+    """Return whether both schemas are equal apart from names, or `wide` only adds the type that
+    `narrow` implies.
     """
     first, second = normalized(wide), normalized(narrow)
     if first is None or second is None or first.refused_patterns or second.refused_patterns:
@@ -95,7 +95,7 @@ def _reads_same(wide: object, narrow: object) -> bool:
         wider.append(_without_type(first.schema))
     # Without its type a schema allows more values, all of which fit if it then reads the same.
     narrower = [second.schema, _without_type(second.schema)]
-    found = any(reads_same(one, other) for one in wider for other in narrower)
+    found = any(are_equal_schemas(one, other) for one in wider for other in narrower)
     return found and not _is_unusable(wide) and not _is_unusable(narrow)
 
 

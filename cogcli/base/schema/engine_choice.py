@@ -36,17 +36,17 @@ def require_engine() -> None:
 
 
 @lru_cache(maxsize=4)
-def _choose_engine(forced: str) -> str:
-    if forced == PYTHON:
+def _choose_engine(setting: str) -> str:
+    if setting == PYTHON:
         return PYTHON
-    if forced in ("", RUST) and is_rust_usable():
+    if setting in ("", RUST) and is_rust_usable():
         return RUST
-    if not forced:
+    if not setting:
         return PYTHON
-    found = "which is not installed" if forced == RUST else f"expected {PYTHON} or {RUST}"
-    hint = "pip install 'jsonschema-rs>=0.60,<0.61'" if forced == RUST else "unset it"
+    found = "which is not installed" if setting == RUST else f"expected {PYTHON} or {RUST}"
+    hint = "pip install 'jsonschema-rs>=0.60,<0.61'" if setting == RUST else "unset it"
     raise UnusableEnvironment(
-        "config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint
+        "config.key", f"COGCLI_SCHEMA_ENGINE is `{setting[:40]}`, {found}", hint=hint
     )
 
 

@@ -19,7 +19,7 @@ class _Different(Exception):
     """The two schemas differ in the value of a keyword."""
 
 
-def reads_same(first: Schema, second: Schema) -> bool:
+def are_equal_schemas(first: Schema, second: Schema) -> bool:
     """Return whether two normalized schemas are equal except for the names of definitions and the places
     of references.
 
@@ -52,31 +52,31 @@ def _follow_reference(schema: Schema, root: Schema) -> Schema:
     return schema
 
 
-def _pair_subschemas(one: Json, other: Json) -> Iterator[_Pair]:
+def _pair_subschemas(first: Json, second: Json) -> Iterator[_Pair]:
     """Yield the pairs of matching subschemas of two schemas. Raise _Different."""
-    keys = one.keys() - DEFINITIONS
-    if keys != other.keys() - DEFINITIONS:
+    keys = first.keys() - DEFINITIONS
+    if keys != second.keys() - DEFINITIONS:
         raise _Different
     for key in keys:
-        yield from _pair_keyword_values(key, one[key], other[key])
+        yield from _pair_keyword_values(key, first[key], second[key])
 
 
-def _pair_keyword_values(key: str, one: Any, other: Any) -> Iterator[_Pair]:
+def _pair_keyword_values(key: str, first: Any, second: Any) -> Iterator[_Pair]:
     """Yield the pairs of matching subschemas of one keyword. Raise _Different."""
     if key in SINGLE:
-        yield one, other
+        yield first, second
     elif key in MAPS:
-        if one.keys() != other.keys():
+        if first.keys() != second.keys():
             raise _Different
-        yield from ((one[name], other[name]) for name in one)
+        yield from ((first[name], second[name]) for name in first)
     elif key in LISTS:
-        if len(one) != len(other):
+        if len(first) != len(second):
             raise _Different
-        yield from zip(one, other, strict=True)
+        yield from zip(first, second, strict=True)
     elif key == "type":
-        if _type_names(one) != _type_names(other):
+        if _type_names(first) != _type_names(second):
             raise _Different
-    elif not equal(one, other):
+    elif not equal(first, second):
         raise _Different
 
 

@@ -92,8 +92,8 @@ def parse_regex(text: str) -> RegexPart:
     return _sequence(parsed, parsed.state.flags & ~re.UNICODE & ~re.VERBOSE)
 
 
-def _sequence(parsed: Any, flags: int) -> RegexPart:
-    found = tuple(_part(str(operation), argument, flags) for operation, argument in parsed)
+def _sequence(operations: Any, flags: int) -> RegexPart:
+    found = tuple(_part(str(operation), argument, flags) for operation, argument in operations)
     return found[0] if len(found) == 1 else Sequence(found)
 
 

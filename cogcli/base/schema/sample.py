@@ -85,7 +85,7 @@ class _SampleSearch:
         return next(self._search_part(part).fitting(), _NOTHING)
 
     def _is_used_up(self, schema: Json) -> bool:
-        """Use up steps, and return whether none is left. More definitions cost more steps."""
+        """Subtract one step, and return whether no step remains. More definitions cost more steps."""
         self._steps_left[0] -= 1 + len(keywords.mapping(schema, "$defs")) // 10
         return self._steps_left[0] < 0
 
@@ -148,13 +148,13 @@ class _SampleSearch:
         if has_at_most_values(made, _MAX_NODES):
             yield made
 
-    def _distinct(self, taken: list[object]) -> object:
-        """Return a fitting value that is not in `taken`; None if none is found."""
+    def _distinct(self, excluded: list[object]) -> object:
+        """Return a fitting value that is not in `excluded`, or None if none is found."""
         first = keywords.count(self._root, "minimum") or 0
-        numbers = range(first, first + len(taken) + 2)
-        texts = (f"a{n}" for n in range(len(taken) + 2))
+        numbers = range(first, first + len(excluded) + 2)
+        texts = (f"a{n}" for n in range(len(excluded) + 2))
         for value in (*self._candidates(self._root), *numbers, *texts):
-            if value in taken or self._is_used_up(self._root):
+            if value in excluded or self._is_used_up(self._root):
                 continue
             if fits(self._root, value):
                 return value

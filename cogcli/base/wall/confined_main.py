@@ -44,7 +44,7 @@ def main() -> None:
 def _read_task() -> bytes:
     """Return the bytes of the task from standard input.
 
-    Nothing beyond them is read, since a program may read the rest.
+    No further bytes are read, because a program may read them.
     """
     parts = bytearray()
     size = int(os.read(0, 12))

@@ -215,10 +215,10 @@ def _read_to_end(descriptor: int) -> str:
     return b"".join(parts).decode(errors="replace")
 
 
-def _wait_for(inside: int) -> NoReturn:
+def _wait_for(child: int) -> NoReturn:
     """Wait for a child and end this process with the child's exit code or signal."""
     os.closerange(0, 4096)
-    _, status = os.waitpid(inside, 0)
+    _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code not in (

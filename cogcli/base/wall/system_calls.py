@@ -191,9 +191,9 @@ def filter_program(machine: Machine, *, signals: bool, programs: bool) -> bytes:
     for number in sorted(refused.values()):
         lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | _EPERM)]
     for number in _parse_numbers(_ONLY_ITSELF, machine).values():
-        lines += _when(number, _unless_equal(0, (0,)))
+        lines += _for_system_call(number, _unless_equal(0, (0,)))
     for name, number in _parse_numbers(_BY_ARGUMENT, machine).items():
-        lines += _when(number, _RULES[name]())
+        lines += _for_system_call(number, _RULES[name]())
     lines += [(_AT_LEAST, 0, len(_NEWER) + 1, _NEWER_THAN)]
     for index, number in enumerate(_NEWER.values()):
         lines.append((_EQUAL, len(_NEWER) - index, 0, number))
@@ -218,24 +218,26 @@ def _head(machine: Machine) -> Iterator[Line]:
     yield (_RETURN, 0, 0, _ERRNO | _ENOSYS)
 
 
-def _when(number: int, rule: list[Line]) -> list[Line]:
+def _for_system_call(number: int, rule: list[Line]) -> list[Line]:
     """Return the lines of a rule for one system call. The rule ends with a decision."""
     return [(_EQUAL, 0, len(rule), number), *rule]
 
 
-def _unless_equal(argument: int, allowed: tuple[int, ...], mask: int = 0xFFFFFFFF) -> list[Line]:
+def _unless_equal(
+    argument: int, allowed_numbers: tuple[int, ...], mask: int = 0xFFFFFFFF
+) -> list[Line]:
     """Return lines that refuse the call unless the low half of an argument is one of these numbers."""
     lines: list[Line] = [_load(argument), (_AND, 0, 0, mask)]
-    for index, number in enumerate(allowed):
-        lines.append((_EQUAL, len(allowed) - index, 0, number))
+    for index, number in enumerate(allowed_numbers):
+        lines.append((_EQUAL, len(allowed_numbers) - index, 0, number))
     return [*lines, (_RETURN, 0, 0, _ERRNO | _EPERM), (_RETURN, 0, 0, _ALLOW)]
 
 
-def _if_equal(argument: int, refused: tuple[int, ...]) -> list[Line]:
+def _if_equal(argument: int, refused_numbers: tuple[int, ...]) -> list[Line]:
     """Return lines that refuse the call if the low half of an argument is one of these numbers."""
     lines: list[Line] = [_load(argument)]
-    for index, number in enumerate(refused):
-        lines.append((_EQUAL, len(refused) - index, 0, number))
+    for index, number in enumerate(refused_numbers):
+        lines.append((_EQUAL, len(refused_numbers) - index, 0, number))
     return [*lines, (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ERRNO | _EPERM)]
 
 

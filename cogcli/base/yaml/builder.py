@@ -111,9 +111,9 @@ class ValueBuilder:
         self.whole = True
         return value
 
-    def _report_root(self, root: ParserEvent, found: str) -> None:
+    def _report_root(self, root: ParserEvent, actual: str) -> None:
         self._report(
-            "yaml.root", root, f"found {found}, expected a mapping", "start with `key: value`"
+            "yaml.root", root, f"found {actual}, expected a mapping", "start with `key: value`"
         )
 
     def _build_mapping(self) -> Json:

@@ -132,17 +132,17 @@ def _is_key(path: KeyPath) -> bool:
     return bool(path) and isinstance(path[-1], str)
 
 
-def _splice(spliced: str, source: _Source, path: KeyPath, value: object) -> str:
+def _splice(text: str, source: _Source, path: KeyPath, value: object) -> str:
     """Return the text with a new value at one path of its source."""
     start, end = source.value_offsets(path)
     old = source.text[start:end]
     new = flow(value) if old else f" {flow(value)}"
-    below = source.block(path, end, value)
-    if below is not None:
-        new = "\n".join(below)
+    block = source.block(path, end, value)
+    if block is not None:
+        new = "\n".join(block)
         start = len(source.text[:start].rstrip(" "))
     tail = "\n" if old.endswith("\n") else ""
-    return f"{spliced[:start]}{new}{tail}{spliced[end:]}"
+    return f"{text[:start]}{new}{tail}{text[end:]}"
 
 
 def _replace_at(value: Any, path: KeyPath, new: object) -> object:

@@ -235,17 +235,17 @@ def _marker_faults(match: re.Match[str], brackets: _OpenBrackets) -> Iterator[St
         yield StyleViolation(at, *fault)
 
 
-def _indicator_fault(char: str, follows: str, inside: str) -> tuple[str, str] | None:
+def _indicator_fault(char: str, follows: str, bracket: str) -> tuple[str, str] | None:
     """Return message and hint for an indicator that is not allowed here, or None.
 
-    `inside` is the bracket around it.
+    `bracket` is the enclosing bracket, or empty.
     """
     if char == "\t":
-        return None if inside else (_TAB, _USE_SPACES)
+        return None if bracket else (_TAB, _USE_SPACES)
     if not follows.strip():
         return None
-    if char == "?" and inside and follows not in ",]}":
+    if char == "?" and bracket and follows not in ",]}":
         return "text in brackets cannot start with `?`", "quote the text"
-    if char == ":" and inside == "[" and follows not in ",[]{}":
+    if char == ":" and bracket == "[" and follows not in ",[]{}":
         return "a blank is missing after `:`", "write one, or quote the text"
     return None

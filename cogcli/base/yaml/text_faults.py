@@ -165,7 +165,7 @@ class _ParserError(NamedTuple):
     problem_mark: Mark | None
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """Return the whole message."""
         return f"{self.context}: {self.problem}"
 
@@ -186,15 +186,15 @@ def syntax_problem(error: Exception | None, text: str, file: str) -> Problem:
 
 def _explain_syntax(error: _ParserError, text: str) -> tuple[str, _Explanation]:
     """Return the code of a parser's error and its explanation for users."""
-    words = error.words
-    if "a tag" in words or "tag handle" in words:
+    message = error.message
+    if "a tag" in message or "tag handle" in message:
         return "yaml.tag", _BAD_TAG
-    if "an anchor" in words or "an alias" in words:
+    if "an anchor" in message or "an alias" in message:
         return "yaml.alias", _BAD_ALIAS
     if _is_long_key(error, text):
         return "yaml.limit", _LONG_KEY
-    unknown = _Explanation("", f"not YAML: {excerpt(words)}", "see the line before as well")
-    known = next((known for known in _SYNTAX if known.part in words), unknown)
+    unknown = _Explanation("", f"not YAML: {excerpt(message)}", "see the line before as well")
+    known = next((known for known in _SYNTAX if known.part in message), unknown)
     return "yaml.syntax", _explain_reference(error, text) or known
 
 
@@ -210,7 +210,7 @@ def _is_long_key(error: _ParserError, text: str) -> bool:
 def _explain_reference(error: _ParserError, text: str) -> _Explanation | None:
     """Return the explanation for a `${...}` reference without quotes; None for any other error."""
     mark = error.problem_mark
-    if mark is None or "expected ',' or" not in error.words:
+    if mark is None or "expected ',' or" not in error.message:
         return None
     filled = _FILLED.match(error.line(text), max(mark.column - 1, 0))
     if filled is None:

@@ -91,10 +91,10 @@ def _read_request(
     raw: Json = (
         read_json_flag(context, f"@{file}", "request") if file else {"message": flags.message}
     )
-    return read_given(context, raw, flags)
+    return read_invocation(context, raw, flags)
 
 
-def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> AgentCommandInput:
+def read_invocation(context: CommandContext, raw: Json, flags: AgentFlags) -> AgentCommandInput:
     """Return the invocation for a request and these flags. Raise all problems together."""
     problems: list[CogcliError] = []
     given = parse_request(raw)

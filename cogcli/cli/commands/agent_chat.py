@@ -13,7 +13,7 @@ from cogcli.app.packs import read_pack
 from cogcli.app.registry import is_untrusted
 from cogcli.base.errors import UsageError
 from cogcli.cli.chat import Chat, ChatIdentity
-from cogcli.cli.commands.agent import read_given
+from cogcli.cli.commands.agent import read_invocation
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import command
 from cogcli.cli.run_flags import ChatFlags
@@ -47,7 +47,7 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
 
     def ask(message: str, mode: str) -> AgentCommandInput:
         request = {"message": message, "session_id": session}
-        return read_given(context, request, flags)._replace(mode=mode)
+        return read_invocation(context, request, flags)._replace(mode=mode)
 
     mode, model = flags.mode or "adapt", flags.model or ""
     given = ask("x", mode)

@@ -146,7 +146,7 @@ def show_requests(context: CommandContext, names: Names) -> int:
     for number, each in enumerate(found):
         if number:
             context.screen.answer("\n")
-        write_request(context, each.view, context.screen.answer_lines, whole=True)
+        write_request(context, each.view, context.screen.answer_lines, in_full=True)
     return OK
 
 
@@ -160,7 +160,7 @@ def show_requests(context: CommandContext, names: Names) -> int:
 )
 def approve(context: CommandContext, names: Names, *, flags: AnswerFlags) -> int:
     """Approve requests: all of them, or none if one cannot be approved."""
-    return _answer(context, names, flags, granted=True)
+    return _answer(context, names, flags, is_granted=True)
 
 
 @command(
@@ -176,23 +176,23 @@ def approve(context: CommandContext, names: Names, *, flags: AnswerFlags) -> int
 )
 def reject(context: CommandContext, names: Names, *, flags: AnswerFlags) -> int:
     """Reject requests: their steps are vetoed when the runs continue."""
-    return _answer(context, names, flags, granted=False)
+    return _answer(context, names, flags, is_granted=False)
 
 
 def _answer(
-    context: CommandContext, names: Sequence[str], flags: AnswerFlags, *, granted: bool
+    context: CommandContext, names: Sequence[str], flags: AnswerFlags, *, is_granted: bool
 ) -> int:
     """Record one answer to all named requests, then continue their runs with `--resume`."""
-    found = approvals.find_requests(context.settings, names, context.warn, context.again)
+    requests = approvals.find_requests(context.settings, names, context.warn, context.again)
     by = flags.by or context.user
     signatures = {}
     if flags.sign is not None:
-        events = [each.event for each in found]
-        signatures = sign_requests(context.settings, events, by, flags.sign, is_granted=granted)
+        events = [each.event for each in requests]
+        signatures = sign_requests(context.settings, events, by, flags.sign, is_granted=is_granted)
     approver = Approver(by, flags.reason or "", signatures)
-    with _uninterrupted():
-        runs = approvals.record(context.settings, found, approver, is_granted=granted)
-    word = "granted" if granted else "rejected"
+    with _signals_blocked():
+        runs = approvals.record(context.settings, requests, approver, is_granted=is_granted)
+    word = "granted" if is_granted else "rejected"
     context.own["approvals"] = [
         {
             **each.view.to_payload(),
@@ -204,45 +204,45 @@ def _answer(
             if (signed := signatures.get(each.view.approval_id))
             else None,
         }
-        for each in found
+        for each in requests
     ]
     if not flags.resume:
-        for each in found:
+        for each in requests:
             context.answer(f"{word} {each.view.approval_id} {each.view.action}\n")
         if not context.screen.quiet:
             lines = [f"cogcli resume {short_episode(each.name)}{context.again}" for each in runs]
             for line in next_lines(lines):
                 context.screen.notify_line(line)
         return OK
-    return _continue(context, runs)
+    return _resume_runs(context, runs)
 
 
 _HELD: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold signals back within the block, so that none comes between two answers of one command."""
+def _signals_blocked() -> Iterator[None]:
+    """Block signals within this context, so that none comes between two answers of one command."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    held = {getattr(signal, name) for name in _HELD}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    signals_to_block = {getattr(signal, name) for name in _HELD}
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals_to_block)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
-def _continue(context: CommandContext, runs: Sequence[Path]) -> int:
+def _resume_runs(context: CommandContext, directories: Sequence[Path]) -> int:
     """Continue these runs, and return the first exit code that is not 0."""
     code = OK
     rows: list[Json] = []
     durability = str(context.settings.value("durability"))
-    for directory in runs:
+    for directory in directories:
         request = ResumeRequest(durability=durability)
         result, listener = resume_run(context, directory, request)
-        report_result(context, result, listener, None, answer=len(runs) == 1)
+        report_result(context, result, listener, None, answer=len(directories) == 1)
         rows.append(
             {
                 "episode_id": result.episode_id,

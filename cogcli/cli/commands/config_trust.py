@@ -33,7 +33,7 @@ _MAX_LINES: Final = 40
 
 
 class TrustFlags(Flags):
-    """The flags that choose what is trusted, and how changes are displayed before."""
+    """The flags for the files to trust, and for the display of changes before."""
 
     folder: bool = switch(
         "--folder",
@@ -112,7 +112,7 @@ def _accept(
     )
 
 
-def _summary_lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator[str]:
+def _summary_lines(changes: Sequence[FileChange], command: str, *, diff: bool) -> Iterator[str]:
     """Yield the changes since the project was trusted and their consequences, most severe first.
 
     With `diff` the full text of each change comes first. The summary comes last and is limited in
@@ -136,7 +136,7 @@ def _summary_lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> 
         meanings = sum(bool(text) for _, _, text in left)
         yield (
             f"not shown: {count_of(meanings, 'meaning')}, {count_of(files, 'file')};"
-            f" all of it: cogcli config trust{again} --diff"
+            f" all of it: cogcli config trust{command} --diff"
         )
 
 

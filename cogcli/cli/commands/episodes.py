@@ -116,7 +116,7 @@ def _find_places(
     places: list[Path] = []
     faults: list[UnusableEnvironment] = []
     for name in names:
-        archives = _archives_named(settings, name)
+        archives = _find_named_archives(settings, name)
         if archives is None:
             places.append(find(settings, name))
         else:
@@ -130,7 +130,7 @@ def _find_places(
     return places, faults
 
 
-def _archives_named(settings: Settings, name: str) -> list[Path] | None:
+def _find_named_archives(settings: Settings, name: str) -> list[Path] | None:
     """Return the archives that a word names as a whole: one file, or the archives of a batch. None
     for an episode."""
     if is_batch_word(name):

@@ -46,17 +46,17 @@ def _list_lines(meanings: Mapping[str, str]) -> list[StyledLine]:
     return [[(f"{code:<{size}}  ", ""), (meanings[code], "")] for code in sorted(meanings)]
 
 
-def _page_lines(found: dict[str, object]) -> list[StyledLine]:
+def _page_lines(page: dict[str, object]) -> list[StyledLine]:
     """Return the lines of a page. On a terminal, a wrapped text continues below its own first column."""
     lines: list[StyledLine] = [
-        [(str(found["code"]), "")],
+        [(str(page["code"]), "")],
         [],
-        [("  ", ""), (str(found["means"]), "")],
+        [("  ", ""), (str(page["means"]), "")],
         [],
-        [("  example  ", ""), (str(found["example"]), "")],
-        [("  cure     ", ""), (str(found["cure"]), "")],
+        [("  example  ", ""), (str(page["example"]), "")],
+        [("  cure     ", ""), (str(page["cure"]), "")],
     ]
-    if found["exit_code"] is not None:
-        retry = ", may be retried" if found["retryable"] else ""
-        lines.append([("  exit     ", ""), (f"{found['exit_code']}{retry}", "")])
+    if page["exit_code"] is not None:
+        retry = ", may be retried" if page["retryable"] else ""
+        lines.append([("  exit     ", ""), (f"{page['exit_code']}{retry}", "")])
     return lines

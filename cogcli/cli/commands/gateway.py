@@ -392,13 +392,13 @@ def status(
     """Print a line for each session, newest first."""
     found = list_sessions(context.settings, limit, context.warn)
     context.own["sessions"] = [each.to_payload() for each in found]
-    context.answer([[("  ".join(map(visible, _status_words(each))), "")] for each in found])
+    context.answer([[("  ".join(map(visible, _status_columns(each))), "")] for each in found])
     if not found:
         context.note("no session of a gateway here")
     return OK
 
 
-def _status_words(session: SessionStatus) -> Iterator[str]:
+def _status_columns(session: SessionStatus) -> Iterator[str]:
     """Yield the columns of a session. Counts of nothing are left out, but for the calls."""
     yield from filter(None, (session.episode_id, session.status, session.session))
     yield count_of(session.calls, "call")
@@ -414,7 +414,7 @@ def _status_words(session: SessionStatus) -> Iterator[str]:
 
 
 def _announce(context: CommandContext, offer: GatewayOffer) -> None:
-    """Report on stderr what is offered, what is withheld, and which servers cannot be used."""
+    """Report on stderr the offered tools, the withheld tools, and the servers that cannot be used."""
     servers = {tool.service.id for tool in offer.tools.values()}
     context.note(
         f"offering {count_of(len(offer.tools), 'tool')} of {count_of(len(servers), 'server')}"

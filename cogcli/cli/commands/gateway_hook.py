@@ -57,10 +57,10 @@ def hook(
     user: User = None,
 ) -> int:
     """Decide about one call, and exit 0 with JSON, or 2."""
-    return run_hook([host, *_flag_words(hold, pack, intent, user)])
+    return run_hook([host, *_hook_arguments(hold, pack, intent, user)])
 
 
-def _flag_words(
+def _hook_arguments(
     hold: int | None, pack: str | None, intent: str | None, user: str | None
 ) -> list[str]:
     """Return the flags of a hook as words of a command line."""
@@ -94,7 +94,7 @@ def show_config(
     user: User = None,
 ) -> int:
     """Print the hooks, or the server, as the host's file has them, or merge them into that file."""
-    found, flags = find_host(host), _flag_words(hold, pack, intent, user)
+    found, flags = find_host(host), _hook_arguments(hold, pack, intent, user)
     settings = context.settings
     document = build_server(settings, found, flags) if server else build_config(found, flags)
     context.own["config"] = document

@@ -98,17 +98,17 @@ def _has_criteria(flags: GcFlags) -> bool:
     return bool(flags.keep is not None or flags.older_than or flags.outcome or flags.expired)
 
 
-def _confirm(context: CommandContext, planned: gc.RemovalPlan, flags: GcFlags) -> bool:
+def _confirm(context: CommandContext, plan: gc.RemovalPlan, flags: GcFlags) -> bool:
     """Prompt for a confirmation of the removal. Raise UsageError without a terminal."""
     if not can_ask(context):
-        what = f"`gc` would remove {_amount_text(planned)}, and there is no terminal to ask on"
+        what = f"`gc` would remove {_amount_text(plan)}, and there is no terminal to ask on"
         hint, again = (
             "--yes confirms in advance; --dry-run only lists",
             _criteria_flags(context, flags),
         )
         next = (f"cogcli gc{again} --dry-run", f"cogcli gc{again} --yes")
         raise UsageError("usage.flag", what, hint=hint, next=next)
-    return ask(context, f"remove {_amount_text(planned)}? [y/N]") in ("y", "yes")
+    return ask(context, f"remove {_amount_text(plan)}? [y/N]") in ("y", "yes")
 
 
 def _criteria_flags(context: CommandContext, flags: GcFlags) -> str:
@@ -118,17 +118,19 @@ def _criteria_flags(context: CommandContext, flags: GcFlags) -> str:
     return context.again + "".join(typed) + " --expired" * flags.expired
 
 
-def _amount_text(planned: gc.RemovalPlan) -> str:
-    return f"{count_of(len(planned.rows), 'episode')} ({size(planned.bytes)})"
+def _amount_text(plan: gc.RemovalPlan) -> str:
+    return f"{count_of(len(plan.rows), 'episode')} ({size(plan.bytes)})"
 
 
-def _print_sweep(context: CommandContext, verb: str, done: gc.RemovalPlan, *, dry_run: bool) -> int:
+def _print_sweep(
+    context: CommandContext, verb: str, removed: gc.RemovalPlan, *, dry_run: bool
+) -> int:
     """Write the number of removed and kept episodes, and fill the envelope."""
-    kept = {reason: done.kept[reason] for reason in gc.KEEP_REASONS if done.kept[reason]}
+    kept = {reason: removed.kept[reason] for reason in gc.KEEP_REASONS if removed.kept[reason]}
     context.own["removed"] = {
         "dry_run": dry_run,
-        "episodes": [row.id for row in done.rows],
-        "bytes": done.bytes,
+        "episodes": [row.id for row in removed.rows],
+        "bytes": removed.bytes,
         "kept": kept,
     }
     if verb and not context.json:
@@ -137,5 +139,5 @@ def _print_sweep(context: CommandContext, verb: str, done: gc.RemovalPlan, *, dr
             if kept
             else ""
         )
-        context.screen.answer(f"{verb} {_amount_text(done)}{rest}\n")
+        context.screen.answer(f"{verb} {_amount_text(removed)}{rest}\n")
     return OK

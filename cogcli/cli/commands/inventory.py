@@ -79,7 +79,7 @@ def ls(
     _warn_of_unreadable(context, view)
     rows = list_specs(view, context.kind, **vars(wanted))
     given = [(f"--{name}", value) for name, value in vars(wanted).items()]
-    return _answer_list(context, rows, flags, given, whole=all)
+    return _answer_list(context, rows, flags, given, all_rows=all)
 
 
 def _search_examples(name: str) -> Examples:
@@ -130,19 +130,19 @@ def _answer_list(
     context: CommandContext,
     rows: list[Json],
     flags: ListFlags,
-    wanted: Wanted,
+    filters: Wanted,
     *,
-    whole: bool = True,
+    all_rows: bool = True,
 ) -> int:
     """Write the list of specs, and a note if it is empty."""
     kind = context.kind
     context.own[kind] = rows
     if not context.json:
         columns = _columns(context, flags, rows)
-        show_list(context, columns, rows, flags, section=_section, whole=whole, for_all="--all")
+        show_list(context, columns, rows, flags, section=_section, whole=all_rows, for_all="--all")
     if not rows:
         report_empty_list(
-            context, KINDS[kind].singular, wanted, lambda: count_specs(context.settings, kind)
+            context, KINDS[kind].singular, filters, lambda: count_specs(context.settings, kind)
         )
     return OK
 

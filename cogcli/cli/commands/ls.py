@@ -104,11 +104,11 @@ def ls(
     return OK
 
 
-def _warn_of_faults(context: CommandContext, found: list[EpisodeRow]) -> None:
+def _warn_of_faults(context: CommandContext, rows: list[EpisodeRow]) -> None:
     """Report runs that never started, renamed and altered episodes, and faults of archives."""
-    _report_unstarted(context, found)
-    _warn_of_renamed(context, found)
-    _warn_of_altered(context, found)
+    _report_unstarted(context, rows)
+    _warn_of_renamed(context, rows)
+    _warn_of_altered(context, rows)
     for fault in archive_faults(context.settings):
         context.warn(fault)
 
@@ -176,25 +176,25 @@ def _report_empty(context: CommandContext, wanted: Wanted) -> None:
     )
 
 
-def _report_unstarted(context: CommandContext, found: list[EpisodeRow]) -> None:
+def _report_unstarted(context: CommandContext, rows: list[EpisodeRow]) -> None:
     """Warn once of all runs that were stopped before their first event, with the commands for them."""
-    stubs = [stub for row in found if row.started_at is None and (stub := error_of_unstarted(row))]
+    stubs = [stub for row in rows if row.started_at is None and (stub := error_of_unstarted(row))]
     if stubs:
         more = f" (so in {len(stubs)} episodes)" if len(stubs) > 1 else ""
         stubs[0].message += more
         context.warn(stubs[0])
 
 
-def _warn_of_renamed(context: CommandContext, found: list[EpisodeRow]) -> None:
+def _warn_of_renamed(context: CommandContext, rows: list[EpisodeRow]) -> None:
     """Warn of each folder that is named after another episode."""
-    for row in found:
+    for row in rows:
         if row.log_id is not None:
             context.warn(renamed_folder_error(row.directory, row.log_id))
 
 
-def _warn_of_altered(context: CommandContext, found: list[EpisodeRow]) -> None:
+def _warn_of_altered(context: CommandContext, rows: list[EpisodeRow]) -> None:
     """Warn of the first episode with inconsistent files, with the number of others."""
-    altered = [row for row in found if row.fault]
+    altered = [row for row in rows if row.fault]
     if altered:
         warning = altered_error(altered[0].directory, visible(altered[0].fault))
         if len(altered) > 1:

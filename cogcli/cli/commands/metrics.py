@@ -68,15 +68,15 @@ def metrics(
     return _check_targets(context, found) if check else OK
 
 
-def _check_targets(context: CommandContext, found: MeasuredRuns) -> int:
+def _check_targets(context: CommandContext, measured_runs: MeasuredRuns) -> int:
     """Report whether each target is met. The first missed target becomes the error of the command."""
-    for each in found.targets:
+    for each in measured_runs.targets:
         context.note(visible(f"{each.status}: {_target_text(each.to_payload())}"))
-    if not found.targets:
+    if not measured_runs.targets:
         context.note("no target: the packs of these runs declare none")
-    if not found.missed:
+    if not measured_runs.missed:
         return OK
-    first = found.missed[0].to_payload()
+    first = measured_runs.missed[0].to_payload()
     return context.fail(
         {"code": "metrics.missed", "message": f"target missed: {_target_text(first)}"}
     )

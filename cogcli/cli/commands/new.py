@@ -34,7 +34,9 @@ def project(
     """Create a project with settings, a first skill, and schemas for editors."""
     start = context.call.flags.directory or ""
     return _answer_created(
-        context, templates.new_project(context.settings, name, start=start, force=force), again=""
+        context,
+        templates.new_project(context.settings, name, start=start, force=force),
+        global_flags="",
     )
 
 
@@ -216,18 +218,20 @@ def scenario(
     )
 
 
-def _answer_created(context: CommandContext, made: NewSpecs, *, again: str | None = None) -> int:
+def _answer_created(
+    context: CommandContext, specs: NewSpecs, *, global_flags: str | None = None
+) -> int:
     """Print the created files. Notes and next commands, with the flags `again`, go to stderr."""
-    again = context.again if again is None else again
-    context.own["created"] = made.files
-    context.answer("".join(f"{visible(file)}\n" for file in made.files))
-    for note in made.notes:
+    global_flags = context.again if global_flags is None else global_flags
+    context.own["created"] = specs.files
+    context.answer("".join(f"{visible(file)}\n" for file in specs.files))
+    for note in specs.notes:
         context.warnings.append({"code": "new.note", "message": note})
         context.note(visible(note))
-    if made.bound:
-        context.own |= {"bound": made.bound, "skipped": made.skipped}
-        context.note(f"{made.bound:,} bound, {made.skipped:,} skipped")
+    if specs.bound:
+        context.own |= {"bound": specs.bound, "skipped": specs.skipped}
+        context.note(f"{specs.bound:,} bound, {specs.skipped:,} skipped")
     if context.screen.hints:
-        for line in next_lines([redirect_command(command, again) for command in made.next]):
+        for line in next_lines([redirect_command(command, global_flags) for command in specs.next]):
             context.screen.notify_line(line)
     return OK

@@ -139,7 +139,7 @@ def _summary(
     lines: list[StyledLine] = []
     for verdict in verdicts:
         if verdict.status == FAILED or (context.verbose and verdict.checks):
-            lines += details(out, verdict, again=_command_for_one(context, verdict, flags))
+            lines += details(out, verdict, repeat_command=_command_for_one(context, verdict, flags))
     hint = "" if flags.report else "   save: --report junit:PATH"
     return [*lines, [(total_text(verdicts, seconds), ""), (hint, "dim")]]
 
@@ -209,14 +209,14 @@ def _start_listing(context: CommandContext, head: str, names: int) -> Callable[[
 
 def _conclude(
     context: CommandContext,
-    verified: CheckResults,
-    wanted: RequestedReports,
+    results: CheckResults,
+    reports: RequestedReports,
     without: tuple[str, ...] = (),
     refusal: CogcliError | None = None,
 ) -> int:
     """Fill the envelope, write the reports, and return the exit code. `refusal` is the error of a
     command whose checks all pass, but are not those that were requested."""
-    verdicts, seconds = verified
+    verdicts, seconds = results
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]
     code = OK
@@ -232,7 +232,7 @@ def _conclude(
     )
     return conclude(
         context,
-        wanted,
+        reports,
         lambda: check_results_report(context.call.command, verdicts, seconds, without),
         code,
         nothing or refusal,

@@ -92,17 +92,17 @@ def pin(
     return _report_pin(context, promote(context.settings, found, env))
 
 
-def _report_pin(context: CommandContext, done: Promotion) -> int:
+def _report_pin(context: CommandContext, promotion: Promotion) -> int:
     """Print the written pin, and the command that undoes it."""
-    context.own["pin"] = done._asdict()
-    context.answer(visible(done.reference or done.file) + "\n")
-    where = f" where COGCLI_ENV is {done.environment}" if done.environment else ""
-    if not done.written:
-        word = "was pinned already" if done.reference else "was not pinned"
-        context.note(visible(f"`{done.pack_id}` {word}{where}"))
+    context.own["pin"] = promotion._asdict()
+    context.answer(visible(promotion.reference or promotion.file) + "\n")
+    where = f" where COGCLI_ENV is {promotion.environment}" if promotion.environment else ""
+    if not promotion.written:
+        word = "was pinned already" if promotion.reference else "was not pinned"
+        context.note(visible(f"`{promotion.pack_id}` {word}{where}"))
         return OK
-    before = f", before {done.before}" if done.before else ""
-    word = f"stands for {done.reference}" if done.reference else "is not pinned any more"
-    context.note(visible(f"{done.file}: `{done.pack_id}` {word}{where}{before}"))
-    context.note(visible(f"undo: {done.undo}{context.again}"))
+    before = f", before {promotion.before}" if promotion.before else ""
+    word = f"stands for {promotion.reference}" if promotion.reference else "is not pinned any more"
+    context.note(visible(f"{promotion.file}: `{promotion.pack_id}` {word}{where}{before}"))
+    context.note(visible(f"undo: {promotion.undo}{context.again}"))
     return OK

@@ -240,11 +240,11 @@ def diff(
     code = _prove(context, old, new) if prove else OK
     if not over:
         return code
-    return _judge_again(context, [*over, *more], before, after) or code
+    return _compare_with_pack(context, [*over, *more], before, after) or code
 
 
 def _prove(context: CommandContext, old: str, new: str) -> int:
-    """Display what is proven about two packs, and return the exit code."""
+    """Display the proof about two packs, and return the exit code."""
     proof = prove_packs(*(find_pack(context.settings, name) for name in (old, new)))
     context.own["proof"] = proof.to_payload()
     context.answer("".join(f"{visible(line)}\n" for line in proof_lines(proof)))
@@ -253,32 +253,34 @@ def _prove(context: CommandContext, old: str, new: str) -> int:
     return OK if proof.answer == EQUAL else NO
 
 
-def _list_changes(compared: Sequence[EpisodeComparison]) -> Json:
+def _list_changes(comparisons: Sequence[EpisodeComparison]) -> Json:
     """Return the changed and the undecided decisions of all these episodes."""
     return {
-        "changed": [change.to_payload() for each in compared for change in each.changed],
-        "undecided": [change.to_payload() for each in compared for change in each.undecided],
+        "changed": [change.to_payload() for each in comparisons for change in each.changed],
+        "undecided": [change.to_payload() for each in comparisons for change in each.undecided],
     }
 
 
-def _judge_again(context: CommandContext, names: list[str], before: Pack, after: Pack) -> int:
+def _compare_with_pack(
+    context: CommandContext, names: list[str], old_pack: Pack, new_pack: Pack
+) -> int:
     """Display how another pack changes recorded decisions, and return the exit code."""
-    logs = list(_read_logs(context, names, before))
-    done = compare_logs([log for log in logs if log is not None], before, after)
-    total, passed_over = sum(each.decisions for each in done), len(logs) - len(done)
+    logs = list(_read_logs(context, names, old_pack))
+    comparisons = compare_logs([log for log in logs if log is not None], old_pack, new_pack)
+    total, passed_over = sum(each.decisions for each in comparisons), len(logs) - len(comparisons)
     context.own["decisions"] = {
-        "episodes": len(done),
+        "episodes": len(comparisons),
         "passed_over": passed_over,
         "compared": total,
-        **_list_changes(done),
+        **_list_changes(comparisons),
     }
-    shown = [change for each in done for change in (*each.changed, *each.undecided)]
+    shown = [change for each in comparisons for change in (*each.changed, *each.undecided)]
     context.answer("".join(f"{visible(decision_line(change))}\n" for change in shown))
-    where = f"of {count_of(total, 'recorded decision')} in {count_of(len(done), 'episode')}"
+    where = f"of {count_of(total, 'recorded decision')} in {count_of(len(comparisons), 'episode')}"
     note = f"{len(shown)} {where} change"
     if passed_over:
         note += (
-            f"; {count_of(passed_over, 'episode')} passed over: under no pack `{before.pack_id}`"
+            f"; {count_of(passed_over, 'episode')} passed over: under no pack `{old_pack.pack_id}`"
         )
     context.note(visible(note))
     return NO if shown else OK

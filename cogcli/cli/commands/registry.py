@@ -79,14 +79,14 @@ def executability(
     return _conclude(context, found.checked, found.seconds, wanted, "skills ran")
 
 
-def _count_results(checked: Sequence[SpecResult]) -> Json:
+def _count_results(results: Sequence[SpecResult]) -> Json:
     """Return the numbers of specs that passed, failed, and lack something on this machine."""
-    statuses = [each.result.status for each in checked]
+    statuses = [each.result.status for each in results]
     return {
-        "total": len(checked),
+        "total": len(results),
         "passed": statuses.count(PASSED),
         "failed": statuses.count(FAILED),
-        "needs": count_first_needs(each.needs for each in checked if each.needs),
+        "needs": count_first_needs(each.needs for each in results if each.needs),
     }
 
 
@@ -94,7 +94,7 @@ def _conclude(
     context: CommandContext,
     checked: Sequence[SpecResult],
     seconds: float,
-    wanted: RequestedReports,
+    reports: RequestedReports,
     noun: str,
 ) -> int:
     """Write failures, needs and totals, fill the envelope, write the reports, and return the exit
@@ -120,13 +120,13 @@ def _conclude(
         untrusted=sum(each.needs_trust for each in checked),
     )
     return conclude(
-        context, wanted, lambda: _check_report(context, results, seconds, line), code, refusal
+        context, reports, lambda: _check_report(context, results, seconds, line), code, refusal
     )
 
 
-def _check_row(checked: SpecResult) -> Json:
-    needs = [need.to_payload() for need in checked.needs]
-    return {**checked.result.to_payload(), "needs": needs}
+def _check_row(result: SpecResult) -> Json:
+    needs = [need.to_payload() for need in result.needs]
+    return {**result.result.to_payload(), "needs": needs}
 
 
 def _check_report(
@@ -138,7 +138,11 @@ def _check_report(
 def _failure_lines(context: CommandContext, results: Sequence[CheckResult]) -> list[StyledLine]:
     shown = [r for r in results if r.status == FAILED or (context.verbose and r.checks)]
     again = f"cogcli {context.call.command}{context.again}"
-    return [line for result in shown for line in details(context.screen.out, result, again=again)]
+    return [
+        line
+        for result in shown
+        for line in details(context.screen.out, result, repeat_command=again)
+    ]
 
 
 def _need_lines(context: CommandContext, lacking: Sequence[SpecResult]) -> list[StyledLine]:
@@ -156,11 +160,11 @@ def _need_lines(context: CommandContext, lacking: Sequence[SpecResult]) -> list[
     return lines
 
 
-def _need_text(checked: SpecResult, kind: str) -> str:
+def _need_text(result: SpecResult, kind: str) -> str:
     """Return the need of a kind that a spec has, and its remedy."""
-    need = next(need for need in checked.needs if need.kind == kind)
+    need = next(need for need in result.needs if need.kind == kind)
     cure = f" ({'; '.join(need.cure.split(chr(10)))})" if need.cure else ""
-    return f"{checked.result.id} {need.sentence}{cure}"
+    return f"{result.result.id} {need.sentence}{cure}"
 
 
 @command(examples=_examples, exits=(0, 2, 3))
@@ -196,16 +200,16 @@ def coverage(context: CommandContext, *, report: Reports) -> int:
     )
 
 
-def _coverage_line(found: Mapping[str, Json]) -> str:
+def _coverage_line(coverage: Mapping[str, Json]) -> str:
     """Return `86/97 capabilities, 51/62 skills`, with the user's specs apart from the shipped ones."""
     yours = [
         f"{one['yours']['ran']}/{one['yours']['total']} {kind}"
-        for kind, one in found.items()
+        for kind, one in coverage.items()
         if one["yours"]["total"]
     ]
     shipped = [
         f"{one['ran'] - one['yours']['ran']}/{one['total'] - one['yours']['total']} {kind}"
-        for kind, one in found.items()
+        for kind, one in coverage.items()
         if one["total"] > one["yours"]["total"]
     ]
     if yours and shipped:

@@ -120,14 +120,14 @@ def _require_plain_output(*, json: bool, has_flags: bool) -> None:
         raise wrong_flag("`-o -` writes to stdout", "leave --open and --force out")
 
 
-def _file_name(given: str | None, directories: Sequence[Path], *, force: bool) -> str:
+def _file_name(path_argument: str | None, directories: Sequence[Path], *, force: bool) -> str:
     """Return the path of the page, checked before any episode is read. Raise UsageError."""
-    if given == "":
+    if path_argument == "":
         raise wrong_value("`-o`: an empty word names no file", "is a variable unset?")
-    path = given or _default_name(directories)
+    path = path_argument or _default_name(directories)
     if os.path.isdir(path):
         raise wrong_value(f"`-o`: `{path}` is a directory", "name a file in it")
-    if os.path.lexists(path) and not force and (given or not _is_report(path)):
+    if os.path.lexists(path) and not force and (path_argument or not _is_report(path)):
         raise UsageError(
             "output.exists", f"`{path}` exists", hint="--force overwrites it; -o names another file"
         )
@@ -208,19 +208,19 @@ def _commands_about_failure(source: PageSource, episode: str) -> Iterator[str]:
         yield f"cogcli rerun {episode} {flags}"
 
 
-def _rerun_flags(root: RunHistory, failed: StepPath) -> str:
+def _rerun_flags(root: RunHistory, failed_step: StepPath) -> str:
     """Return the flags of a rerun that keeps finished items of a loop, else finished earlier steps.
 
     Empty if nothing can be kept.
     """
-    own = root.steps.get(failed.root_step)
-    if own is None or not (failed.is_step or failed.parent == own.id):
+    step = root.steps.get(failed_step.root_step)
+    if step is None or not (failed_step.is_step or failed_step.parent == step.id):
         return ""
     if (
-        own.loop
-        and own.loop.total
-        and own.loop.counts.get("done")
-        and failed.removeprefix(f"{own.id}#").isdigit()
+        step.loop
+        and step.loop.total
+        and step.loop.counts.get("done")
+        and failed_step.removeprefix(f"{step.id}#").isdigit()
     ):
         return "--failed-items"
-    return f"--from {quote(own.id)}" if root.count("done") else ""
+    return f"--from {quote(step.id)}" if root.count("done") else ""

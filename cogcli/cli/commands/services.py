@@ -47,54 +47,54 @@ def refresh(
     return NO if found.differences and not found.accepted else OK
 
 
-def service_object(found: RefreshResult) -> Json:
+def service_object(result: RefreshResult) -> Json:
     """Build the `service` member of the envelope. The file is under `lock` for MCP, otherwise under `document`."""
-    file = {"lock": found.file} if found.noun == "tool" else {"document": found.file}
+    file = {"lock": result.file} if result.noun == "tool" else {"document": result.file}
     return {
-        "id": found.service,
-        "locked": found.known,
-        "accepted": found.accepted,
+        "id": result.service,
+        "locked": result.known,
+        "accepted": result.accepted,
         **file,
-        "verdict": found.verdict,
-        f"{found.noun}s": list(found.names),
+        "verdict": result.verdict,
+        f"{result.noun}s": list(result.names),
         "differences": [
             {
-                found.noun: d.name,
+                result.noun: d.name,
                 "change": d.change,
                 "fields": list(d.fields),
                 "breaking": d.breaking,
             }
-            for d in found.differences
+            for d in result.differences
         ],
     }
 
 
-def change_lines(found: RefreshResult) -> list[StyledLine]:
+def change_lines(result: RefreshResult) -> list[StyledLine]:
     """Return a line per change: sign, name, changed fields, and whether it breaks calls."""
     lines: list[StyledLine] = []
-    for d in found.differences:
-        words = [f"{_MARKS[d.change]} {visible(d.name)}", *map(visible, d.fields)]
-        if found.noun != "tool" and d.change != "added":
-            words.append("(breaking)" if d.breaking else "(compatible)")
-        lines.append([("  ".join(words), "")])
+    for d in result.differences:
+        columns = [f"{_MARKS[d.change]} {visible(d.name)}", *map(visible, d.fields)]
+        if result.noun != "tool" and d.change != "added":
+            columns.append("(breaking)" if d.breaking else "(compatible)")
+        lines.append([("  ".join(columns), "")])
     return lines
 
 
-def _summary(found: RefreshResult) -> str:
-    offered = count_of(len(found.names), found.noun)
-    accept = f"accept: cogcli services refresh {found.service} --accept"
-    if found.noun == "tool":
+def _summary(result: RefreshResult) -> str:
+    offered = count_of(len(result.names), result.noun)
+    accept = f"accept: cogcli services refresh {result.service} --accept"
+    if result.noun == "tool":
         accept = accept.replace("accept:", "accept them:")
-        if found.accepted:
-            return f"{found.service}: {offered} locked in {found.file}"
-        if not found.known:
-            return f"{found.service}: {offered}, not locked; {accept}"
-        if not found.differences:
-            return f"{found.service}: {offered}, as locked in {found.file}"
-    elif not found.differences:
-        return f"{found.service}: {offered}, as in {found.file}"
-    elif found.accepted:
-        return f"{found.service}: {offered} written to {found.file}"
-    changes = count_of(len(found.differences), "difference")
-    verdict = "" if found.noun == "tool" else f", {found.verdict}"
-    return f"{found.service}: {changes}{verdict}; {accept}"
+        if result.accepted:
+            return f"{result.service}: {offered} locked in {result.file}"
+        if not result.known:
+            return f"{result.service}: {offered}, not locked; {accept}"
+        if not result.differences:
+            return f"{result.service}: {offered}, as locked in {result.file}"
+    elif not result.differences:
+        return f"{result.service}: {offered}, as in {result.file}"
+    elif result.accepted:
+        return f"{result.service}: {offered} written to {result.file}"
+    changes = count_of(len(result.differences), "difference")
+    verdict = "" if result.noun == "tool" else f", {result.verdict}"
+    return f"{result.service}: {changes}{verdict}; {accept}"

@@ -73,37 +73,37 @@ def logout(
     return OK
 
 
-def _logout_text(service: str, found: logins.Logout) -> str:
-    if not found.existed:
+def _logout_text(service: str, logout: logins.Logout) -> str:
+    if not logout.existed:
         return f"{service}: there was no login"
-    if found.revoked:
+    if logout.revoked:
         return f"{service}: logged out, the server has revoked the tokens"
-    end = f" until {found.until}" if found.until else ""
+    end = f" until {logout.until}" if logout.until else ""
     return f"{service}: the tokens are removed here; the server was not asked, so they may be valid{end}"
 
 
-def _login_object(found: LoginRecord) -> dict[str, object]:
+def _login_object(login: LoginRecord) -> dict[str, object]:
     return {
-        "service": found.service,
-        "server": found.server,
-        "user": found.user,
-        "issuer": found.issuer,
-        "scope": found.scope,
-        "until": found.until,
-        "renewable": found.renewable,
-        "kept_in": "keyring" if found.keyring else "file",
+        "service": login.service,
+        "server": login.server,
+        "user": login.user,
+        "issuer": login.issuer,
+        "scope": login.scope,
+        "until": login.until,
+        "renewable": login.renewable,
+        "kept_in": "keyring" if login.keyring else "file",
     }
 
 
-def _login_lines(found: LoginRecord) -> list[StyledLine]:
-    user = f" as {found.user}" if found.user else ""
-    end = f" until {found.until}" if found.until else ""
-    if found.renewable:
+def _login_lines(login: LoginRecord) -> list[StyledLine]:
+    user = f" as {login.user}" if login.user else ""
+    end = f" until {login.until}" if login.until else ""
+    if login.renewable:
         end += ", renewed by runs"
-    place = "the keyring" if found.keyring else "a file of your own"
+    place = "the keyring" if login.keyring else "a file of your own"
     texts = (
-        f"{found.service}: logged in{user} at {found.issuer}{end}",
-        f"scopes: {found.scope or 'those of the server'}; the tokens are in {place}",
+        f"{login.service}: logged in{user} at {login.issuer}{end}",
+        f"scopes: {login.scope or 'those of the server'}; the tokens are in {place}",
     )
     return [[(visible(text), "")] for text in texts]
 

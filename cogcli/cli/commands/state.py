@@ -249,7 +249,7 @@ def _absent_path_error(error: Any) -> PathNotFoundError:
     kind = "" if error.kind == "object" else f", a {error.kind}"
     what = f"no `{error.segment[:60]}` {where[:200]}{kind}"
     hint = suggest_path(
-        error.segment, error.known, before=f"{error.before}." if error.before else ""
+        error.segment, error.known, prefix=f"{error.before}." if error.before else ""
     )
     if not hint and error.known:
         hint = f"there is {', '.join(error.known[:12])}"
@@ -298,14 +298,14 @@ def _check_foreign(context: CommandContext, directory: Path) -> int:
 
 
 def _report_findings(
-    context: CommandContext, findings: list[dict[str, str]], good: str = ""
+    context: CommandContext, findings: list[dict[str, str]], message: str = ""
 ) -> int:
-    """Write the findings, or `good` if there are none. The first one becomes the error of the
-    command.
+    """Write the findings, or `message` if there are none. The first finding becomes the error of
+    the command.
     """
     context.own["findings"] = findings
     context.answer(
-        visible_block("\n".join(finding["message"] for finding in findings) or good) + "\n"
+        visible_block("\n".join(finding["message"] for finding in findings) or message) + "\n"
     )
     return context.fail(findings[0]) if findings else OK
 

@@ -79,7 +79,7 @@ def run_tests(
     hosts = parse_hosts(allow_host)
     if (warning := find_warning(context.settings, found.cases)) is not None:
         context.warn(warning)
-    tested = _run_listed(context, found, jobs, hosts)
+    tested = _run_and_list(context, found, jobs, hosts)
     if update:
         tested = _accept_outputs(context, found, tested)
     context.answer(_failure_lines(context, tested.results.results))
@@ -98,11 +98,11 @@ def run_tests(
     return _conclude(context, found, tested, wanted, coverage=coverage)
 
 
-def _run_listed(
-    context: CommandContext, found: RequestedCases, jobs: int, hosts: tuple[str, ...]
+def _run_and_list(
+    context: CommandContext, requested: RequestedCases, jobs: int, hosts: tuple[str, ...]
 ) -> CaseResults:
     """Run the cases, and write a line for each result."""
-    out, cases = context.screen.out, found.cases
+    out, cases = context.screen.out, requested.cases
     skills = len({case.skill_id for case in cases})
     parts = [count_of(len(cases), "case"), count_of(skills, "skill"), f"{jobs} at a time"]
     context.answer([[(f" {out.glyphs.dot} ".join(parts), "bold")]])
@@ -129,16 +129,16 @@ def _record_episode(context: CommandContext, episode: str) -> int:
 
 
 def _accept_outputs(
-    context: CommandContext, found: RequestedCases, tested: CaseResults
+    context: CommandContext, requested: RequestedCases, results: CaseResults
 ) -> CaseResults:
     """Accept the outputs of failed cases, display the changes of their files, and return the new
     results.
     """
-    updated = update_cases(context.settings, found.cases, tested)
+    updated = update_cases(context.settings, requested.cases, results)
     context.own["updated"] = list(updated.diffs)
     for diff in updated.diffs:
         context.answer(visible_block(diff))
-    return tested._replace(results=tested.results._replace(results=updated.results))
+    return results._replace(results=results.results._replace(results=updated.results))
 
 
 def _failure_lines(context: CommandContext, results: Sequence[CheckResult]) -> list[StyledLine]:
@@ -154,7 +154,10 @@ def _failure_lines(context: CommandContext, results: Sequence[CheckResult]) -> l
                 "look": f"cogcli trace {quote(result.episode)}" if result.episode else "",
             }
             lines += details(
-                context.screen.out, result._replace(episode=""), again=again, more=more
+                context.screen.out,
+                result._replace(episode=""),
+                repeat_command=again,
+                detail_by_check=more,
             )
     return lines
 
@@ -165,12 +168,12 @@ def _display_place(result: CheckResult) -> str:
     return f"{result.file}:{frame.line}:{frame.column}" if frame else result.file
 
 
-def _problem_lines(context: CommandContext, found: RequestedCases) -> list[StyledLine]:
+def _problem_lines(context: CommandContext, requested: RequestedCases) -> list[StyledLine]:
     """Return the problems of files that could not be read."""
     width = context.screen.out.width
     return [
         line
-        for problem in found.problems
+        for problem in requested.problems
         for line in [*problem_lines(problem, base=context.base, width=width), [("", "")]]
     ]
 
@@ -190,9 +193,9 @@ def _coverage_lines(entries: Sequence[dict[str, object]]) -> list[StyledLine]:
 
 def _conclude(
     context: CommandContext,
-    found: RequestedCases,
+    requested: RequestedCases,
     tested: CaseResults,
-    wanted: RequestedReports,
+    reports: RequestedReports,
     *,
     coverage: bool,
 ) -> int:
@@ -206,15 +209,15 @@ def _conclude(
         code = context.fail(
             {"code": failed[0].code, "message": f"{failed[0].id}: {failed[0].reason}{count}"}
         )
-    if found.problems:
-        context.own["problems"] = [problem.to_payload() for problem in found.problems]
-        context.fail(found.problems[0].to_payload())
+    if requested.problems:
+        context.own["problems"] = [problem.to_payload() for problem in requested.problems]
+        context.fail(requested.problems[0].to_payload())
         code = ENVIRONMENT
     entries = tested.coverage.to_payload() if coverage else []
     return conclude(
         context,
-        wanted,
-        lambda: skill_tests_report(results, seconds, found.problems, entries),
+        reports,
+        lambda: skill_tests_report(results, seconds, requested.problems, entries),
         code,
         _find_refusal(results),
     )

@@ -108,16 +108,16 @@ def validate(
     if watch:
         run.watch()
     code = _check_once(context, run, wanted)
-    return (_judge_runs(context, against) or code) if against else code
+    return (_forecast_runs(context, against) or code) if against else code
 
 
-def _check_once(context: CommandContext, run: _Validation, wanted: RequestedReports) -> int:
+def _check_once(context: CommandContext, run: _Validation, reports: RequestedReports) -> int:
     """Check once, write the wanted reports and return the exit code. Raise the refusal of an empty check."""
-    code = run.once()
+    code = run.check()
     refusal = run.refusal if code == OK else None
     if refusal is not None:
         context.error, code = error_object(refusal), refusal.exit_code
-    wanted.write(context, run.report, code, maximum=100)
+    reports.write(context, run.report, code, maximum=100)
     if refusal is not None:
         raise refusal
     return code
@@ -132,11 +132,13 @@ def _require_screen_only(words: Sequence[str], *, has_answer: bool) -> None:
         )
 
 
-def _judge_runs(context: CommandContext, names: Sequence[str]) -> int:
+def _forecast_runs(context: CommandContext, names: Sequence[str]) -> int:
     """Display what the specs mean for recorded runs, and return the exit code."""
-    from cogcli.cli.run_forecasts import judge_runs  # loads what runs; other checks need none of it
+    from cogcli.cli.run_forecasts import (
+        forecast_runs,  # loads what runs; other checks need none of it
+    )
 
-    return judge_runs(context, names)
+    return forecast_runs(context, names)
 
 
 class _Validation:
@@ -159,7 +161,7 @@ class _Validation:
         self._demands = demands
         self._fix = fix
 
-    def once(self) -> int:
+    def check(self) -> int:
         """Check, write the problems, and return the exit code."""
         context, settings = self._context, self._context.settings
         checked = registry_check.validate(settings, self._paths, contents=self._contents)
@@ -209,7 +211,7 @@ class _Validation:
                 context.answer(_CLEAR)
             try:
                 context.reread_settings()
-                self.once()
+                self.check()
                 settings = context.settings
             except CogcliError as error:
                 context.answer(
@@ -252,30 +254,30 @@ def _report_fixes(context: CommandContext, fixes: Sequence[FileFix]) -> None:
 
 def _fill_envelope(
     context: CommandContext,
-    checked: RegistryCheck,
+    check: RegistryCheck,
     fixable: frozenset[Problem],
     demands: CheckRequirements,
 ) -> int:
     """Fill the envelope, and return the exit code."""
-    failing = checked.failing_problems(demands)
+    failing = check.failing_problems(demands)
     context.own["problems"] = [
-        {**problem.to_payload(), "fixable": problem in fixable} for problem in checked.problems
+        {**problem.to_payload(), "fixable": problem in fixable} for problem in check.problems
     ]
-    context.own["counts"] = checked.counts
-    context.own["own_counts"] = checked.own_counts
+    context.own["counts"] = check.counts
+    context.own["own_counts"] = check.own_counts
     return context.fail(failing[0].to_payload()) if failing else OK
 
 
 def _build_report(
-    context: CommandContext, checked: RegistryCheck, demands: CheckRequirements, sources: Sources
+    context: CommandContext, check: RegistryCheck, demands: CheckRequirements, sources: Sources
 ) -> CheckReport:
     """Return the report of a check, whose paths begin at the root of the repository."""
-    return registry_report(checked, demands, end_of=sources.end, base=context.base)
+    return registry_report(check, demands, end_of=sources.end, base=context.base)
 
 
 def _write_problems(
     context: CommandContext,
-    checked: RegistryCheck,
+    check: RegistryCheck,
     fixable: frozenset[Problem],
     sources: Sources,
     format: str,
@@ -283,55 +285,55 @@ def _write_problems(
     """Write the problems to stdout in the given `--format`."""
     width = context.screen.out.width
     if format == "text":
-        hidden = _hidden_warnings(context, checked)
-        for problem in (each for each in checked.problems if each not in hidden):
+        hidden = _hidden_warnings(context, check)
+        for problem in (each for each in check.problems if each not in hidden):
             lines = problem_lines(
                 problem, width=width, as_error=False, sources=sources, fixable=problem in fixable
             )
             context.answer([*lines, [("", "")]])
-        context.answer(_total_lines(checked, len(fixable), width, hidden=bool(hidden)))
-        if checked.unusable:
-            what = count_of(checked.unusable, "shipped file")
+        context.answer(_total_lines(check, len(fixable), width, hidden=bool(hidden)))
+        if check.unusable:
+            what = count_of(check.unusable, "shipped file")
             context.note(
                 f"{what} cannot be used with the specs that replace shipped ones here: cogcli doctor"
             )
     elif format == "github":
         context.answer(
-            RENDERERS["github"](_build_report(context, checked, CheckRequirements(), sources))
+            RENDERERS["github"](_build_report(context, check, CheckRequirements(), sources))
         )
     else:
-        for p in checked.problems:
+        for p in check.problems:
             line = dumps(p.to_payload()) if format == "jsonl" else concise(p, as_error=False)
             context.answer(f"{line}\n")
 
 
-def _hidden_warnings(context: CommandContext, checked: RegistryCheck) -> frozenset[Problem]:
+def _hidden_warnings(context: CommandContext, check: RegistryCheck) -> frozenset[Problem]:
     """Return the warnings of shipped files, which are displayed only with `-v`.
 
     An extra that is not installed causes many of them. They are counted in any case.
     """
     if context.verbose:
         return frozenset()
-    return frozenset(p for p in checked.problems if p.severity != "E" and p.file in checked.shipped)
+    return frozenset(p for p in check.problems if p.severity != "E" and p.file in check.shipped)
 
 
 def _total_lines(
-    checked: RegistryCheck, fixable: int, width: int | None, *, hidden: bool
+    check: RegistryCheck, fixable: int, width: int | None, *, hidden: bool
 ) -> list[StyledLine]:
     """Return the lines with the totals."""
     words = ", ".join(
         count_of(count, "capability" if kind == "capabilities" else kind[:-1], kind)
-        for kind, count in checked.own_counts.items()
+        for kind, count in check.own_counts.items()
     )
     words += (
-        f" of your own, {count_of(len(checked.shipped), 'shipped file')}" if checked.shipped else ""
+        f" of your own, {count_of(len(check.shipped), 'shipped file')}" if check.shipped else ""
     )
-    sums = problems_summary(checked.problems, checked.shipped, fixable)
+    sums = problems_summary(check.problems, check.shipped, fixable)
     sums = f"{sums.removesuffix('.')}, shown with -v." if hidden else sums
-    shown = sorted(checked.problems, key=lambda problem: problem.severity == "W")
+    shown = sorted(check.problems, key=lambda problem: problem.severity == "W")
     why = f"   Why? cogcli explain {shown[0].code}" if shown else ""
-    style = "red" if checked.errors else "yellow" if checked.warnings else "green"
-    head = f"Checked {words} in {checked.seconds:.2f}s."
+    style = "red" if check.errors else "yellow" if check.warnings else "green"
+    head = f"Checked {words} in {check.seconds:.2f}s."
     if width is not None and len(sums) + len(why) > width:
         return [[(head, "")], [(sums, style)], [(why.strip(), "dim")]]
     return [[(head, "")], [(sums, style), (why, "dim")]]

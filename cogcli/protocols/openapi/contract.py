@@ -352,7 +352,7 @@ def object_findings(
 
 def _known_members_hint(name: str, known: list[str], prefix: str) -> str:
     takes = f"it takes {', '.join(known[:6]) or 'nothing'}"
-    return suggest_path(name, known, before=prefix) or takes
+    return suggest_path(name, known, prefix=prefix) or takes
 
 
 def _reply_schemas(binding: Binding, operation: OpenApiOperation) -> tuple[object, ...]:

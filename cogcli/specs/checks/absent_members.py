@@ -33,7 +33,7 @@ def report_absent(
         report.error("ref.walk", place, message, **details)
         return
     after = "".join(f".{part}" for part in path[failed + 1 :])
-    near = suggest_path(path[failed], absent.known, before=f"{before}.", after=after)
+    near = suggest_path(path[failed], absent.known, prefix=f"{before}.", suffix=after)
     details["hint"] = near or list_known(absent.known)
     message = f"`{text}`: `{before}` has no `{path[failed]}`"
     if not absent.certain:

@@ -110,7 +110,7 @@ def _check_service_names(context: CheckContext, binding: Binding, report: Proble
     for path, name in service_names(binding):
         if name not in service.variables:
             message = f"`{_join_path(path)}`: `{name}` is not a variable of service `{service.id}`"
-            hint = suggest_path(name, service.variables, before="service.")
+            hint = suggest_path(name, service.variables, prefix="service.")
             hint = (
                 hint
                 or "declare it in `variables` there, or write {$literal: ...} for this very text"
@@ -176,7 +176,7 @@ def _check_slot(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None
         check.report.warn("request.input", path, f"{message}; {_DROPPED}")
     else:
         after = "".join(f".{part}" for part in below)
-        hint = suggest_path(name, inputs, before="input.", after=after)
+        hint = suggest_path(name, inputs, prefix="input.", suffix=after)
         check.report.error("request.input", path, message, hint=hint)
 
 

@@ -184,7 +184,7 @@ def _report_unwritten(flow: Dataflow, position: int, read: Read, writers: int) -
         # The hint keeps the read path below the written place.
         known = [".".join((*path, *segments[len(path) :])) for path in written]
         message = "is written by no step"
-        hint = suggest_path(".".join(segments), known, before=f"{namespace}.")
+        hint = suggest_path(".".join(segments), known, prefix=f"{namespace}.")
         if segments[0] in flow.facts[position].loops:
             hint = f"`{segments[0]}` is of the loop: write `{'.'.join(segments)}`"
     report = flow.facts[position].report

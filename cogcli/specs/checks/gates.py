@@ -114,7 +114,7 @@ def _check_source(
     elif field not in sides[side]:
         message = f"`{field}` is not an {side} of `{id}`"
         after = text.removeprefix(f"{side}.{field}")
-        hint = suggest_path(field, sides[side], before=f"{side}.", after=after)
+        hint = suggest_path(field, sides[side], prefix=f"{side}.", suffix=after)
         report.error("gate.input", path, message, hint=hint)
     else:
         inside = follow([shape_of(sides[side][field])], below, lists=True)

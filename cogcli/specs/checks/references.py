@@ -179,7 +179,7 @@ def _explain_unknown_input(reference: Reference, inputs: Fields, *, expression: 
     effect = "so it leads nowhere" if expression else "so null"
     message = f"`{reference.text}`: `{head}` is not an input of this skill, {effect}"
     after = "".join(f".{segment}" for segment in below)
-    hint = suggest_path(head, inputs, before="inputs.", after=after)
+    hint = suggest_path(head, inputs, prefix="inputs.", suffix=after)
     return TextFault("ref.input", message, hint, "W")
 
 
@@ -187,7 +187,7 @@ def _explain_unknown_slot(reference: Reference, slots: Sequence[str]) -> TextFau
     namespace = reference.namespace
     head, *below = reference.segments or ("",)
     after = "".join(f".{segment}" for segment in below)
-    near = suggest_path(head, slots, before=f"{namespace}.", after=after)
+    near = suggest_path(head, slots, prefix=f"{namespace}.", suffix=after)
     hint = near or f"there are {', '.join(slots)}"
     severity: Severity = "E" if namespace == "working" else "W"
     message = f"`{reference.text}`: {namespace} has no `{head}`"
@@ -254,7 +254,7 @@ def find_target_fault(text: str) -> TextFault | None:
         message = f"`{text}`: {namespace} cannot be written"
         return TextFault("target.read-only", message, f"write to {', '.join(WRITABLE)}")
     if namespace not in WRITABLE:
-        hint = suggest_path(namespace, WRITABLE, after=f".{rest}")
+        hint = suggest_path(namespace, WRITABLE, suffix=f".{rest}")
         return TextFault("target.namespace", f"`{text}`: unknown namespace `{namespace}`", hint)
     segments = rest.split(".")
     if len(segments) > refs.MAX_SEGMENTS:
@@ -270,7 +270,7 @@ def _find_slot_fault(text: str, namespace: str, segments: Sequence[str]) -> Text
     if slot not in slots:
         message = f"`{text}`: {namespace} has no slot `{slot}`"
         after = text.removeprefix(f"{namespace}.{slot}")
-        near = suggest_path(slot, slots, before=f"{namespace}.", after=after)
+        near = suggest_path(slot, slots, prefix=f"{namespace}.", suffix=after)
         return TextFault("target.slot", message, near or f"slots: {', '.join(slots)}")
     if len(segments) > 1 and slot not in _OPEN_SLOTS:
         kind = "a list" if namespace == "working" else "text"

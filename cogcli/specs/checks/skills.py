@@ -85,7 +85,7 @@ def _explain_absent_target(step: StepFacts, kind: str, name: str) -> tuple[str, 
     message, hint = step.context.explain_absence(kind, name.removeprefix(NESTED))
     known = step.context.catalog.known
     if hint and kind == "skill" and known:
-        hint = suggest_path(name.removeprefix(NESTED), known("skill"), before=NESTED)
+        hint = suggest_path(name.removeprefix(NESTED), known("skill"), prefix=NESTED)
     elif not hint and kind == "capability" and known and name in known("skill"):
         hint = f"did you mean `{NESTED}{name}`?"
     return message, hint

@@ -123,7 +123,7 @@ def _suggest_output(outputs: Fields, source: str) -> str:
         return f"write {last}"
     first, dot, rest = inner.partition(".")
     listed = f"it has {', '.join(f'`{name}`' for name in sorted(outputs))}" if outputs else ""
-    return suggest_path(first, outputs, after=dot + rest) or listed
+    return suggest_path(first, outputs, suffix=dot + rest) or listed
 
 
 def _note_hinted_writes(step: StepFacts) -> None:

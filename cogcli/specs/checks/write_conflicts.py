@@ -106,7 +106,7 @@ def check_names(flow: Dataflow) -> None:
             namespace, name = write.target.namespace, write.target.path[0]
             text = f"`{write.target.text}`"
             if namespace == "outputs" and name not in flow.skill.outputs:
-                hint = suggest_path(name, flow.skill.outputs, before="outputs.")
+                hint = suggest_path(name, flow.skill.outputs, prefix="outputs.")
                 fact.report.warn(
                     "outputs.undeclared", write.path, f"{text} is not a declared output", hint=hint
                 )
