@@ -18,9 +18,9 @@ MAX_NOTES: Final = 20
 _DETAIL: Final = 160
 
 
-def note(code: str, what: str, detail: str = "") -> Note:
+def note(code: str, subject: str, detail: str = "") -> Note:
     """Return a note about a dropped, truncated or refused value."""
-    return {"code": code, "what": what[:_DETAIL], "detail": detail[:_DETAIL]}
+    return {"code": code, "what": subject[:_DETAIL], "detail": detail[:_DETAIL]}
 
 
 def limit_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
@@ -42,21 +42,21 @@ def encodable(text: str) -> str:
 
 
 def truncate_text(
-    text: str, limit: int, what: str, notes: list[Note], *, in_bytes: bool = False
+    text: str, limit: int, subject: str, notes: list[Note], *, in_bytes: bool = False
 ) -> str:
     """Return the stripped text, truncated to `limit` characters, or bytes of JSON if `in_bytes`."""
     cut = cut_text(encodable(text.strip()), limit, json_size if in_bytes else len)
     if cut.truncated:
         notes.append(
-            note("cut", what, f"more than {limit} {'bytes' if in_bytes else 'characters'}")
+            note("cut", subject, f"more than {limit} {'bytes' if in_bytes else 'characters'}")
         )
     return cut.text
 
 
-def newest(items: Sequence[Item], limit: int, what: str, notes: list[Note]) -> tuple[Item, ...]:
+def newest(items: Sequence[Item], limit: int, subject: str, notes: list[Note]) -> tuple[Item, ...]:
     """Return the last `limit` items. Add a note if items were dropped."""
     if len(items) > limit:
-        notes.append(note("dropped", what, f"the {len(items) - limit} oldest, {limit} are kept"))
+        notes.append(note("dropped", subject, f"the {len(items) - limit} oldest, {limit} are kept"))
     return tuple(items[-limit:]) if limit else ()
 
 
@@ -68,75 +68,75 @@ def append_newest(items: Sequence[str], text: str) -> tuple[str, ...]:
     return (*(item for item in items if item.strip().casefold() != folded), text)
 
 
-def plain(value: object, what: str, notes: list[Note]) -> object:
+def plain_json(value: object, subject: str, notes: list[Note]) -> object:
     """Return a copy of the value as JSON. If JSON cannot represent it, return None and add a note."""
     try:
         return to_plain_json(value)
     except NotJson as error:
-        notes.append(note("wrong_type", what, str(error)))
+        notes.append(note("wrong_type", subject, str(error)))
         return None
 
 
-def copy_object(value: object, what: str, notes: list[Note]) -> Json:
+def copy_object(value: object, subject: str, notes: list[Note]) -> Json:
     """Return a copy of the value as a JSON object. For another type, return an empty object and add a note."""
     if not isinstance(value, Mapping):
-        notes.append(wrong_type(what, "an object", value))
+        notes.append(wrong_type(subject, "an object", value))
         return {}
-    return object_of(plain(dict(value), what, notes))
+    return object_of(plain_json(dict(value), subject, notes))
 
 
-def wrong_type(what: str, expected: str, found: object) -> Note:
+def wrong_type(subject: str, expected: str, value: object) -> Note:
     """Return the note about a dropped value of another type."""
-    return note("wrong_type", what, f"expected {expected}, found {preview(found)}")
+    return note("wrong_type", subject, f"expected {expected}, found {preview(value)}")
 
 
-def truncate_value(value: object, limit: int, what: str, notes: list[Note]) -> Any:
+def truncate_value(value: object, limit: int, subject: str, notes: list[Note]) -> Any:
     """Return a copy of the value as JSON, shortened to about `limit` bytes."""
-    short, cut = shortened(plain(value, what, notes), limit)
+    short, cut = shorten_json(plain_json(value, subject, notes), limit)
     if cut:
-        notes.append(note("cut", what, f"more than {limit} bytes"))
+        notes.append(note("cut", subject, f"more than {limit} bytes"))
     return short
 
 
-def shortened(value: object, room: int) -> tuple[object, bool]:
+def shorten_json(value: object, max_bytes: int) -> tuple[object, bool]:
     """Shorten a JSON value to about `room` bytes, and return it with whether a part is missing.
 
     Objects and lists lose their last members, texts their end.
     """
-    if json_size(value) <= room:
+    if json_size(value) <= max_bytes:
         return value, False
     match value:
         case str():
-            return cut_text(value, room, json_size).text, True
+            return cut_text(value, max_bytes, json_size).text, True
         case dict():
-            return _first_members(value, room - _BRACKETS), True
+            return _first_members(value, max_bytes - _BRACKETS), True
         case list():
-            return _first_items(value, room - _BRACKETS), True
+            return _first_items(value, max_bytes - _BRACKETS), True
         case _:
             return None, True
 
 
-def _first_members(value: Json, room: int) -> Json:
+def _first_members(value: Json, max_bytes: int) -> Json:
     """Return the members of an object that have room, each shortened to the rest of it."""
     members: Json = {}
     for name, item in value.items():
-        room -= json_size(name) + 2
-        if room < _SMALLEST:
+        max_bytes -= json_size(name) + 2
+        if max_bytes < _SMALLEST:
             break
-        members[name], _ = shortened(item, room)
-        room -= json_size(members[name])
+        members[name], _ = shorten_json(item, max_bytes)
+        max_bytes -= json_size(members[name])
     return members
 
 
-def _first_items(value: list[object], room: int) -> list[object]:
+def _first_items(value: list[object], max_bytes: int) -> list[object]:
     """Return the items of a list that have room, each shortened to the rest of it."""
     items: list[object] = []
     for item in value:
-        room -= 1
-        if room < _SMALLEST:
+        max_bytes -= 1
+        if max_bytes < _SMALLEST:
             break
-        items.append(shortened(item, room)[0])
-        room -= json_size(items[-1])
+        items.append(shorten_json(item, max_bytes)[0])
+        max_bytes -= json_size(items[-1])
     return items
 
 

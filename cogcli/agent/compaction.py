@@ -32,7 +32,7 @@ class Compaction(NamedTuple):
 
 def compact_messages(
     messages: Sequence[Json],
-    room: int,
+    max_tokens: int,
     tokenizer: Tokenizer = ESTIMATE,
     *,
     summary: str = "",
@@ -46,31 +46,31 @@ def compact_messages(
     """
     found = [read_record(ConversationMessage, each) for each in messages]
     sizes = [tokenizer.count(render(each.role, each.content)) for each in found]
-    if len(messages) <= MAX_ITEMS["messages"] and sum(sizes) <= room:
+    if len(messages) <= MAX_ITEMS["messages"] and sum(sizes) <= max_tokens:
         return Compaction(None, (), tuple(messages))
-    start = _find_first_kept(sizes, room - room // _SHARE)
+    start = _find_first_kept(sizes, max_tokens - max_tokens // _SHARE)
     oldest = found[:start]
     text = summary or " ".join(
         first_sentence(each.content) for each in oldest if each.role == "user"
     )
-    block = _block(oldest, text, room // _SHARE, tokenizer)
+    block = _block(oldest, text, max_tokens // _SHARE, tokenizer)
     kept = tuple(messages[start:])
     return Compaction(block, tuple(messages[:start]), kept, sum(sizes[:start]))
 
 
-def _find_first_kept(sizes: Sequence[int], room: int) -> int:
+def _find_first_kept(sizes: Sequence[int], max_tokens: int) -> int:
     """Return the index of the first of the newest messages that fit into these tokens."""
     start = len(sizes)
-    while start and len(sizes) - start < MAX_ITEMS["messages"] and sizes[start - 1] <= room:
+    while start and len(sizes) - start < MAX_ITEMS["messages"] and sizes[start - 1] <= max_tokens:
         start -= 1
-        room -= sizes[start]
+        max_tokens -= sizes[start]
     return start
 
 
 def _block(
-    oldest: Sequence[ConversationMessage], text: str, room: int, tokenizer: Tokenizer
+    oldest: Sequence[ConversationMessage], text: str, max_tokens: int, tokenizer: Tokenizer
 ) -> ContextBlock:
-    content = cut_text(text, room, tokenizer.count, tokenizer).text
+    content = cut_text(text, max_tokens, tokenizer.count, tokenizer).text
     return ContextBlock(
         SUMMARY,
         "session",

@@ -71,7 +71,9 @@ def _pairs(members: Json, maximum: int) -> Iterable[str]:
         yield f"{name}: {value if isinstance(value, str) else json_text(value)}"
 
 
-def _digest(found: Mapping[str, str], max_tokens: int, tokenizer: Tokenizer) -> CutText:
+def _digest(text_by_label: Mapping[str, str], max_tokens: int, tokenizer: Tokenizer) -> CutText:
     """Return lines of labels and texts. Line ends in texts are removed, so that no text looks like another label."""
-    lines = [f"{label}: {visible(encodable(text))}" for label, text in found.items() if text]
+    lines = [
+        f"{label}: {visible(encodable(text))}" for label, text in text_by_label.items() if text
+    ]
     return cut_text("\n".join(lines), max_tokens, tokenizer.count, tokenizer)

@@ -18,7 +18,7 @@ from cogcli.agent.profile import (
     Statement,
     UserProfile,
     apply_statement,
-    clean,
+    bound_statement,
     compare,
     find_removed,
 )
@@ -99,14 +99,15 @@ def update_from_interaction(
     return UpdateResult(counted._replace(created_at=profile.created_at or now), limit_notes(notes))
 
 
-def statements_of(found: Json, kind: str, notes: list[Note]) -> list[Statement]:
+def statements_of(members: Json, kind: str, notes: list[Note]) -> list[Statement]:
     """Return the statements of a reply's members. An unknown member, or one of a wrong type, is dropped with a note."""
     keys, statements = KEYS[kind], list[Statement | None]()
-    for key, value in found.items():
+    for key, value in members.items():
         if key in keys:
             entries = _entries(key, keys[key], value, notes)
             statements += [
-                clean(Statement(keys[key], item, name), key, notes) for name, item in entries
+                bound_statement(Statement(keys[key], item, name), key, notes)
+                for name, item in entries
             ]
         else:
             notes.append(note("not_allowed", key))
@@ -147,7 +148,8 @@ def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> Lea
     found += [("failure_patterns", row.code) for row in rows if not row.success]
     notes: list[Note] = []
     statements = [
-        clean(Statement(field, text), field, notes) for field, text in dict.fromkeys(found)
+        bound_statement(Statement(field, text), field, notes)
+        for field, text in dict.fromkeys(found)
     ]
     return LearnedStatements(
         tuple(compare(profile, each) for each in statements if each), limit_notes(notes)

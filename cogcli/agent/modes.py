@@ -27,14 +27,14 @@ class Switch(NamedTuple):
     refused: str = ""
 
 
-def resolve_mode(requested: str, risk: str, template_steps: int, last_run_failed: bool) -> str:
+def resolve_mode(requested_mode: str, risk: str, template_steps: int, last_run_failed: bool) -> str:
     """Return the mode of the first prompt, `fast` or `deep`.
 
     It is the requested one, or else follows from the risk of the intent (an approval mode, or empty), the steps
     of its template, and the end of the session's last run.
     """
-    if requested in CALLS:
-        return requested
+    if requested_mode in CALLS:
+        return requested_mode
     risky = risk in APPROVAL_MODES and not is_above(_RISK, risk)
     return "deep" if risky or template_steps > _SHORT or last_run_failed else "fast"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from cogcli.agent.bounds import Note, append_newest, newest, plain, truncate_text, wrong_type
+from cogcli.agent.bounds import Note, append_newest, newest, plain_json, truncate_text, wrong_type
 from cogcli.agent.context.inputs import PromotedMemory
-from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
+from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, with_zone
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
@@ -30,7 +30,7 @@ def _with_zones(profile: Json) -> Json:
     times = ((name, profile[name]) for name in ("created_at", "last_updated") if name in profile)
     return {
         **profile,
-        **{name: zoned(time) for name, time in times if isinstance(time, str) and time},
+        **{name: with_zone(time) for name, time in times if isinstance(time, str) and time},
     }
 
 
@@ -123,36 +123,36 @@ def find_removed(profile: UserProfile, statements: Sequence[Statement]) -> list[
     return removed
 
 
-def _known_spelling(text: str, known: Iterable[str]) -> str:
+def _known_spelling(text: str, known_texts: Iterable[str]) -> str:
     """Return the known text that is equal but for case and white space, else this one."""
-    return next((each for each in known if _fold(each) == _fold(text)), text)
+    return next((each for each in known_texts if _fold(each) == _fold(text)), text)
 
 
-def _compare_value(statement: Statement, known: object) -> Statement:
+def _compare_value(statement: Statement, known_value: object) -> Statement:
     """Return the statement with the known value if that is equal, else with it as a contradiction."""
-    if known is not None and _fold(known) == _fold(statement.value):
-        return statement._replace(value=known, contradicts=None)
-    return statement._replace(contradicts=known)
+    if known_value is not None and _fold(known_value) == _fold(statement.value):
+        return statement._replace(value=known_value, contradicts=None)
+    return statement._replace(contradicts=known_value)
 
 
-def clean(statement: Statement, what: str, notes: list[Note]) -> Statement | None:
+def bound_statement(statement: Statement, subject: str, notes: list[Note]) -> Statement | None:
     """Return the statement with bounded texts, or None for an empty value. For another type, return None and add
     a note.
     """
-    value = plain(statement.value, what, notes)
+    value = plain_json(statement.value, subject, notes)
     if isinstance(value, str):
-        value = truncate_text(value, CHARACTERS, what, notes)
+        value = truncate_text(value, CHARACTERS, subject, notes)
     elif not (statement.field == "preferences" and isinstance(value, bool | int | float)):
-        notes.append(wrong_type(what, "text", value))
+        notes.append(wrong_type(subject, "text", value))
         return None
-    name = truncate_text(statement.name, CHARACTERS, what, notes)
+    name = truncate_text(statement.name, CHARACTERS, subject, notes)
     missing = value == "" or (statement.field in NAMED and not name)
     return None if missing else statement._replace(value=value, name=name)
 
 
 def apply_statement(profile: UserProfile, statement: Statement, notes: list[Note]) -> UserProfile:
     """Return the profile with the statement as the newest entry of its field."""
-    found, field = clean(statement, statement.field, notes), statement.field
+    found, field = bound_statement(statement, statement.field, notes), statement.field
     if found is None:
         return profile
     held, changes = getattr(profile, field), Json()

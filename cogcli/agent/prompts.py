@@ -159,39 +159,37 @@ class _Block(Record):
 
     @property
     def is_prohibition(self) -> bool:
-        """Whether it is a rule of the pack about what must never happen."""
+        """Whether it is a rule of the pack that forbids something."""
         return self.block_id.startswith("policy:never:")
 
 
 _Blocks = defaultdict[str, list[_Block]]
 
 
-def _blocks(compiled: Json) -> _Blocks:
+def _blocks(context: Json) -> _Blocks:
     """Return the blocks of the compiled context by bucket."""
     found: _Blocks = defaultdict(list)
-    for json in compiled["compiled_prompt"]["context_blocks"]:
+    for json in context["compiled_prompt"]["context_blocks"]:
         block = _Block.of(json)
         found[block.bucket].append(block)
     return found
 
 
-def _system(compiled: Json, blocks: _Blocks) -> str:
+def _system(context: Json, blocks: _Blocks) -> str:
     never = [_item(block.content) for block in blocks["policy"] if block.is_prohibition]
-    return "\n".join((compiled["compiled_prompt"]["system"], *never, _DATA_ONLY))
+    return "\n".join((context["compiled_prompt"]["system"], *never, _DATA_ONLY))
 
 
 def _developer(
-    compiled: Json,
+    context: Json,
     blocks: _Blocks,
     tools: Iterable[ToolSpec],
     mode: str,
 ) -> str:
     rules = [block.content for block in blocks["policy"] if not block.is_prohibition]
     rules += [block.content for block in blocks["business"]]
-    objectives = [
-        f"Objective: {text}" for text in compiled["compiled_prompt"]["task"]["objectives"]
-    ]
-    gates = compiled["runtime_controls"]["evidence_gates"]
+    objectives = [f"Objective: {text}" for text in context["compiled_prompt"]["task"]["objectives"]]
+    gates = context["runtime_controls"]["evidence_gates"]
     awaited = [
         f"{each['name']} ({each['status']})" for each in gates if each["status"] != "satisfied"
     ]
@@ -239,12 +237,12 @@ class _Data(NamedTuple):
 
 def _data(
     state: AgentState,
-    compiled: Json,
+    context: Json,
     blocks: _Blocks,
     notices: Sequence[Json],
     tokenizer: Tokenizer,
 ) -> _Data:
-    request, profile = list(_request(compiled["compiled_prompt"]["task"])), state.user_profile
+    request, profile = list(_request(context["compiled_prompt"]["task"])), state.user_profile
     reasoning = compress_for_context(state.reasoning, tokenizer=tokenizer)
     user = compress_for_injection(profile, tokenizer=tokenizer) if profile else CutText("")
     memory = [*blocks["memory"], *blocks["session"]]
@@ -285,9 +283,9 @@ def _block_line(block: _Block) -> DataLine:
     return DataLine(block.block_id, origin, block.trust, block.content)
 
 
-def _results(completed: Sequence[CompletedCall]) -> list[DataLine]:
+def _results(calls: Sequence[CompletedCall]) -> list[DataLine]:
     """Return the newest results first: three in full, two more by status."""
-    newest = list(enumerate(completed))[: -(_IN_FULL + _BY_STATUS) - 1 : -1]
+    newest = list(enumerate(calls))[: -(_IN_FULL + _BY_STATUS) - 1 : -1]
     return [
         DataLine(
             f"result:{number}",

@@ -145,14 +145,14 @@ class _Members(NamedTuple):
             return found
         raise _bad_type((*self.place, key), _NAMES[kind], found)
 
-    def note_unknown(self, known: Sequence[str]) -> None:
+    def note_unknown(self, known_keys: Sequence[str]) -> None:
         """Add a note for each member with another key."""
-        unknown = [key for key in self.value if key not in known]
+        unknown = [key for key in self.value if key not in known_keys]
         self.notes.extend(note("unknown_field", pointer_of((*self.place, key))) for key in unknown)
 
 
-def _bad_type(place: Sequence[str | int], expected: str, found: object) -> _Refused:
-    return _Refused("bad_type", place, f"expected {expected}, found {preview(found)}")
+def _bad_type(place: Sequence[str | int], expected: str, value: object) -> _Refused:
+    return _Refused("bad_type", place, f"expected {expected}, found {preview(value)}")
 
 
 def _parse_members(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:

@@ -72,7 +72,7 @@ class FittedSection(NamedTuple):
 
 
 def fit_sections(
-    sections: Iterable[DataSection], room: int, tokenizer: Tokenizer
+    sections: Iterable[DataSection], max_tokens: int, tokenizer: Tokenizer
 ) -> list[FittedSection]:
     """Fit the sections into `room` tokens. The last ones shrink first. Headers and kept lines stay."""
     fitted = [
@@ -80,7 +80,7 @@ def fit_sections(
         for section in sections
     ]
     given = list(sections)
-    over = sum(each.size.tokens for each in fitted) - room
+    over = sum(each.size.tokens for each in fitted) - max_tokens
     for place in reversed(range(len(fitted))):
         if over > 0 and len(given[place].lines) > given[place].kept:
             before = fitted[place].size.tokens
@@ -91,12 +91,14 @@ def fit_sections(
     return fitted
 
 
-def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSection:
+def _shrink(section: DataSection, max_tokens: int, tokenizer: Tokenizer) -> FittedSection:
     """Return the first lines of the section, the next one truncated at a word, and the number of missing tokens."""
     sizes = [tokenizer.count(line.render()) + 1 for line in section.lines]
-    left = room - tokenizer.count(f"{section.name}\n{mark_truncated('', sum(sizes))}") - 1
-    whole = max(section.kept, bisect_right(list(accumulate(sizes)), left))
-    rest = left - sum(sizes[:whole]) - 1
+    tokens_left = (
+        max_tokens - tokenizer.count(f"{section.name}\n{mark_truncated('', sum(sizes))}") - 1
+    )
+    whole = max(section.kept, bisect_right(list(accumulate(sizes)), tokens_left))
+    rest = tokens_left - sum(sizes[:whole]) - 1
     kept = [line.render() for line in section.lines[:whole]]
     cuts: list[PromptCut] = []
     for line in section.lines[whole : whole + 1]:
@@ -112,11 +114,11 @@ def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSect
     return fitted._replace(cuts=tuple(cuts))
 
 
-def _cut_line(line: DataLine, room: int, tokenizer: Tokenizer) -> CutText:
+def _cut_line(line: DataLine, max_tokens: int, tokenizer: Tokenizer) -> CutText:
     def size(text: str) -> int:
         return tokenizer.count(line._replace(text=text).render())
 
-    return cut_text(line.text, room, size, tokenizer)
+    return cut_text(line.text, max_tokens, size, tokenizer)
 
 
 def _render_section(

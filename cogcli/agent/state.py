@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.agent.profile import UserProfile
-from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
+from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, with_zone
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
@@ -63,7 +63,7 @@ def _from_first(state: Json) -> Json:
 
 def _with_zones(entries: list[TimedEntry]) -> list[Json]:
     return [
-        {**each.json, "timestamp": each.timestamp and zoned(each.timestamp)} for each in entries
+        {**each.json, "timestamp": each.timestamp and with_zone(each.timestamp)} for each in entries
     ]
 
 

@@ -67,13 +67,13 @@ def to_payload(value: _NamedTuple) -> Json:
     }
 
 
-def from_payload(cls: type[_Stored], payload: object, what: str, lacking: str = "") -> _Stored:
+def from_payload(cls: type[_Stored], payload: object, label: str, lacking: str = "") -> _Stored:
     """Return the named tuple of a stored object, its lists as tuples; a missing member has its default, others
     are ignored. Raise UnreadableState for a value of another type, and, with the text `lacking`, without a
     required member.
     """
     if not isinstance(payload, dict):
-        raise UnreadableState(f"{what} is not an object")
+        raise UnreadableState(f"{label} is not an object")
     tuple_class: Any = cls
     members: Json = {}
     for name, annotation in cls.__annotations__.items():
@@ -83,29 +83,29 @@ def from_payload(cls: type[_Stored], payload: object, what: str, lacking: str = 
             continue
         value, kind = payload[name], _KINDS[annotation]
         if not kind.fits(value):
-            raise UnreadableState(f"`{what}.{name}` is no {kind.name}")
+            raise UnreadableState(f"`{label}.{name}` is no {kind.name}")
         members[name] = tuple(value) if type(value) is list else value
     stored: _Stored = tuple_class(**members)
     return stored
 
 
-def migrate(payload: object, version: int, migrations: Mapping[int, Migration], what: str) -> Json:
+def migrate(payload: object, version: int, migrations: Mapping[int, Migration], label: str) -> Json:
     """Return the payload in this version. Each migration leads from its number to the next; a payload without
     `schema_version` has version 0. Raise NewerStateVersion, UnreadableState.
     """
     if not isinstance(payload, dict):
-        raise UnreadableState(f"{what} is not an object")
+        raise UnreadableState(f"{label} is not an object")
     found = payload.get("schema_version", 0)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise UnreadableState(f"{what} has no version that is a number")
+        raise UnreadableState(f"{label} has no version that is a number")
     if found > version:
-        raise NewerStateVersion(f"{what} has version {found}, known is {version}")
+        raise NewerStateVersion(f"{label} has version {found}, known is {version}")
     for step in range(found, version):
         payload = {**migrations[step](payload), "schema_version": step + 1}
     return dict(payload)
 
 
-def zoned(time: str) -> str:
+def with_zone(time: str) -> str:
     """Return an ISO 8601 time with its zone; UTC if it has none. Raise UnreadableState for another text."""
     try:
         found = datetime.fromisoformat(time)

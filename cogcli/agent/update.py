@@ -19,7 +19,7 @@ from cogcli.agent.bounds import (
     limit_notes,
     newest,
     note,
-    plain,
+    plain_json,
     truncate_text,
     truncate_value,
     wrong_type,
@@ -204,7 +204,7 @@ def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) ->
     """Add or replace facts, each as the newest. Null and empty texts change nothing."""
     kept = dict(state.reasoning.facts)
     for name, given in facts.items():
-        key, value = name.strip(), plain(given, "facts", notes)
+        key, value = name.strip(), plain_json(given, "facts", notes)
         if isinstance(value, str):
             value = truncate_text(value, BYTES["fact"], "facts", notes, in_bytes=True) or None
         if not key or len(key) > CHARACTERS["name"] or json_size(value) > BYTES["fact"]:

@@ -143,7 +143,7 @@ class SessionInbox:
         return self._closed
 
     def close(self) -> None:
-        """Take no further value."""
+        """Refuse all further values."""
         with self._lock:
             self._closed = True
             early, self._early = self._early, []

@@ -66,13 +66,14 @@ class EarlierRuns:
         self._was_searched = False
 
     def load(self, last_episode: str) -> str:
-        """Read the runs that are not read yet, and return the id of the run that the next one continues.
+        """Read the runs that were not read yet, and return the id of the run that the next one
+        continues.
 
-        `last_episode` is the last run of this process; empty if there is none. Raise UnusableEnvironment
-        `episode.unreadable`: what is not known may not be repeated.
+        `last_episode` is the last run of this process; empty if there is none. Raise
+        UnusableEnvironment `episode.unreadable`, because unknown calls must not be repeated.
         """
         if last_episode:
-            self._read(last_episode, find(self._settings, last_episode))
+            self._read_run(last_episode, find(self._settings, last_episode))
             return last_episode
         if self._was_searched or not self._name:
             return ""
@@ -80,7 +81,7 @@ class EarlierRuns:
         last = next((row for row in rows if row.shown_status != "running"), None)
         for row in reversed(rows):
             if row is last or row.shown_status in _UNDECIDED:
-                self._read(row.id, row.directory)
+                self._read_run(row.id, row.directory)
         self._was_searched = True
         return last.id if last else ""
 
@@ -89,7 +90,7 @@ class EarlierRuns:
         task = task_of_session(self._name)
         return [row for row in list_episodes(self._settings, _SESSIONS, None) if row.task == task]
 
-    def _read(self, episode_id: str, directory: Path) -> None:
+    def _read_run(self, episode_id: str, directory: Path) -> None:
         size = _size_of_log(directory)
         events = list(iterate_events(directory))
         self._runs[episode_id] = _RecordedRun(
@@ -115,7 +116,7 @@ class EarlierRuns:
         if not _find_equal(run.doubts, call):
             return None
         if _size_of_log(run.directory) != run.size:
-            self._read(run.episode_id, run.directory)
+            self._read_run(run.episode_id, run.directory)
             run = self._runs[run.episode_id]
         step = _find_equal(run.doubts, call)
         if not step:
@@ -190,18 +191,18 @@ def _find_equal(calls: dict[str, CallRequested], call: CallRequested) -> str:
     return next((step for step, each in calls.items() if _is_same(each, call)), "")
 
 
-def _is_same(recorded: CallRequested, call: CallRequested) -> bool:
-    return recorded.tool == call.tool and may_equal(recorded.input, call.input)
+def _is_same(recorded_call: CallRequested, call: CallRequested) -> bool:
+    return recorded_call.tool == call.tool and may_equal(recorded_call.input, call.input)
 
 
-def may_equal(recorded: object, given: object) -> bool:
-    """Return whether a recorded value may be the given one. A masked text may be any value."""
-    if isinstance(recorded, str) and MASK in recorded:
+def may_equal(recorded_value: object, given: object) -> bool:
+    """Return whether a recorded value may equal a value. A masked text may be any value."""
+    if isinstance(recorded_value, str) and MASK in recorded_value:
         return True
-    if isinstance(recorded, dict) and isinstance(given, dict):
-        return recorded.keys() == given.keys() and all(
-            may_equal(value, given[name]) for name, value in recorded.items()
+    if isinstance(recorded_value, dict) and isinstance(given, dict):
+        return recorded_value.keys() == given.keys() and all(
+            may_equal(value, given[name]) for name, value in recorded_value.items()
         )
-    if isinstance(recorded, list) and isinstance(given, list):
-        return len(recorded) == len(given) and all(map(may_equal, recorded, given))
-    return type(recorded) is type(given) and recorded == given
+    if isinstance(recorded_value, list) and isinstance(given, list):
+        return len(recorded_value) == len(given) and all(map(may_equal, recorded_value, given))
+    return type(recorded_value) is type(given) and recorded_value == given

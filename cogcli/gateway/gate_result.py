@@ -21,11 +21,11 @@ _NOT_MADE: Final = "call.not-made"
 
 
 class GateResult(NamedTuple):
-    """What became of one call.
+    """The result of one call.
 
-    `done`: it was allowed and made. `denied`: a rule, a gate, a budget or a person refused it, and it was not made.
-    `pending`: it waits for a person, and was not made. `failed`: it was made, or could not be. `in_doubt`: it may have
-    happened, and is not made again.
+    `done`: it was allowed and made. `denied`: a rule, a gate, a budget or a person refused it, and
+    it was not made. `pending`: it waits for a person, and was not made. `failed`: it was made, or
+    could not be. `in_doubt`: it may have happened, and is not made again.
     """
 
     status: GateStatus

@@ -42,15 +42,15 @@ class HookFault(Exception):
     """A reason why the call is denied."""
 
 
-def run_hook(words: "Sequence[str]") -> int:
+def run_hook(arguments: "Sequence[str]") -> int:
     """Decide about one call, and return the exit code. `words` follow `cogcli gateway hook`. Raise nothing."""
-    host = words[0] if words else ""
+    host = arguments[0] if arguments else ""
     try:
         if host not in SECONDS:
             raise HookFault(f"no host `{host[:40]}`: one of {', '.join(SECONDS)}")
         deadline = time.monotonic() + SECONDS[host]
         _set_alarm(host)
-        return _write(*_ask(host, _read_flags(words[1:]), deadline))
+        return _write(*_ask(host, _read_flags(arguments[1:]), deadline))
     except HookFault as fault:
         return deny(host, str(fault))
     except BaseException as bug:
@@ -63,7 +63,7 @@ def run_hook(words: "Sequence[str]") -> int:
 def deny(host: str, reason: str) -> int:
     """Write a denial because this process failed, and return the exit code."""
     text = f"cogcli denied this call: {reason}"
-    body, code = render_decision(host, allowed=False, reason=text)
+    body, code = render_decision(host, is_allowed=False, reason=text)
     return _write(body, text, code)
 
 
@@ -94,11 +94,11 @@ def _set_alarm(host: str) -> None:
         signal.setitimer(signal.ITIMER_REAL, SECONDS[host])
 
 
-def _read_flags(words: "Sequence[str]") -> dict[str, str]:
+def _read_flags(arguments: "Sequence[str]") -> dict[str, str]:
     """Return the values of flags. Raise HookFault for an unknown one."""
-    if len(words) % 2:
-        raise HookFault(f"`{words[-1][:40]}` is not a flag with a value")
-    found = dict(zip(words[::2], words[1::2], strict=True))
+    if len(arguments) % 2:
+        raise HookFault(f"`{arguments[-1][:40]}` is not a flag with a value")
+    found = dict(zip(arguments[::2], arguments[1::2], strict=True))
     for name in found:
         if name not in FLAGS:
             raise HookFault(f"no flag `{name[:40]}`: one of {', '.join(FLAGS)}")
@@ -205,7 +205,7 @@ def _try_connection(name: str) -> socket.socket | None:
     return connection
 
 
-def _start_server(words: list[str], key: str) -> None:
+def _start_server(arguments: list[str], key: str) -> None:
     """Start the server of the session as a process of its own."""
     if os.fork():
         os.wait()
@@ -220,7 +220,7 @@ def _start_server(words: list[str], key: str) -> None:
             os.dup2(target, number)
         os.closerange(3, 256)
         program = "from cogcli.gateway.hook_daemon import main; main()"
-        os.execv(sys.executable, [sys.executable, "-P", "-c", program, *words])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, "-P", "-c", program, *arguments])  # noqa: S606
     finally:
         os._exit(1)
 

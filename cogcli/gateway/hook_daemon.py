@@ -291,7 +291,7 @@ class HookServer:
             )
         except CogcliError as error:
             sys.stderr.write(f"{self._before}: {error.code}: {error.message}\n")
-        return self._before, _find_allowed(directory)
+        return self._before, _find_allowed_calls(directory)
 
     def _close(self) -> None:
         """End the session. Its file is kept if another server has to continue."""
@@ -314,7 +314,7 @@ class HookServer:
             write_atomic(os.path.join(self._folder, f"{self._key}.json"), canonical(file.json))
 
 
-def _find_allowed(directory: Path) -> frozenset[str]:
+def _find_allowed_calls(directory: Path) -> frozenset[str]:
     """Return the names of the calls of a run that began. Empty for a log that cannot be read."""
     asked: dict[str, tuple[str, str]] = {}
     begun = set()

@@ -33,28 +33,28 @@ PROJECT_VARIABLES = {
 """By host: the variable with the directory of the project. Empty if the host sets none."""
 
 
-def render_decision(host: str, allowed: bool, reason: str) -> tuple[str, int]:
+def render_decision(host: str, is_allowed: bool, reason: str) -> tuple[str, int]:
     """Return what a hook writes to stdout, and its exit code: 0, or 2 for a denial.
 
     A denial of Copilot exits 0, since Copilot reads the decision from stdout alone.
     """
-    word = "allow" if allowed else "deny"
+    word = "allow" if is_allowed else "deny"
     body: dict[str, object]
     if host == "cursor":
         body = {"permission": word}
-        if not allowed:
+        if not is_allowed:
             body |= {"user_message": reason, "agent_message": reason}
     elif host == "gemini-cli":
-        body = {"decision": word} if allowed else {"decision": word, "reason": reason}
+        body = {"decision": word} if is_allowed else {"decision": word, "reason": reason}
     elif host == "copilot":
         body = {"permissionDecision": word, "permissionDecisionReason": reason}
         return json.dumps(body), 0
-    elif host == "codex" and allowed:
+    elif host == "codex" and is_allowed:
         body = {}  # its parser is strict, and an empty object lets the call run
     else:
         decision = {"permissionDecision": word, "permissionDecisionReason": reason}
         body = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
-    return json.dumps(body), 0 if allowed else 2
+    return json.dumps(body), 0 if is_allowed else 2
 
 
 def state_folder(environ: "os._Environ[str] | dict[str, str]") -> str:

@@ -75,7 +75,7 @@ class _HostAttempt:
         self.masks: tuple[str, ...] = ()
 
     def wake(self) -> None:
-        """Wake whoever waits for a change."""
+        """Wake the threads that wait for a change."""
         with self.changed:
             self.changed.notify_all()
 
@@ -178,7 +178,7 @@ class HostSession:
             if found is None:
                 key = call.call_id or os.urandom(8).hex()
                 found = self._calls[key] = _HostAttempt(call, key, content)
-                self._make_room()
+                self._forget_oldest()
             elif call.call_id and call.call_id != found.key:  # the host asks again
                 self._calls[call.call_id] = self._calls.pop(found.key)
                 found.key = call.call_id
@@ -203,7 +203,7 @@ class HostSession:
             return False
         return bool(each.ticket.approval_id) or each.attempt is not None
 
-    def _make_room(self) -> None:
+    def _forget_oldest(self) -> None:
         """Forget the oldest calls that have ended, and end the oldest attempts. The lock is held."""
         self._forget_ended_calls()
         open_attempts = [each for each in self._calls.values() if each.attempt and not each.ended]
@@ -219,53 +219,53 @@ class HostSession:
             known = {id(each) for each in self._calls.values()}
             self._steps = {step: each for step, each in self._steps.items() if id(each) in known}
 
-    def _begin(self, found: _HostAttempt) -> None:
+    def _begin(self, attempt: _HostAttempt) -> None:
         """Pass a new call to the session, once."""
-        with found.changed:
-            if found.ticket is not None:
+        with attempt.changed:
+            if attempt.ticket is not None:
                 return
-            call = found.call
+            call = attempt.call
             capability = self._tools.capability_for(call.tool)
-            ticket = self._session.call(call.tool, capability, call.inputs, found.key)
-            found.ticket = ticket
-        ticket.future.add_done_callback(lambda _: self._note_end(found, ticket))
+            ticket = self._session.call(call.tool, capability, call.inputs, attempt.key)
+            attempt.ticket = ticket
+        ticket.future.add_done_callback(lambda _: self._note_end(attempt, ticket))
 
-    def _note_end(self, found: _HostAttempt, ticket: CallTicket) -> None:
-        """Free what a call took that is over, and wake the hooks that wait for it."""
+    def _note_end(self, attempt: _HostAttempt, ticket: CallTicket) -> None:
+        """Release the resources of an ended call, and wake the hooks that wait for it."""
         self._session.collect(ticket)
-        found.wake()
+        attempt.wake()
 
     def _await_decision(
-        self, found: _HostAttempt, hold_until: float, deadline: float
+        self, attempt: _HostAttempt, hold_until: float, deadline: float
     ) -> HostDecision | None:
         """Return the decision about a call. None if the session did not take it."""
-        ticket = found.ticket
+        ticket = attempt.ticket
         if ticket is None:
             return None
         while True:
-            if ticket.is_over and not found.granted:
+            if ticket.is_over and not attempt.granted:
                 return self._decide_by_result(ticket)
-            if found.grant():
+            if attempt.grant():
                 return HostDecision(True, f"allowed as step {ticket.step_id}")
-            if found.ended:
+            if attempt.ended:
                 return HostDecision(False, "this call has ended")
             now = time.monotonic()
             if ticket.approval_id and now >= hold_until:
                 return HostDecision(False, describe_waiting(ticket.approval_id))
             if now >= deadline:
                 return HostDecision(False, "no decision in time")
-            with found.changed:
-                if found.attempt is None and not ticket.is_over:
-                    found.changed.wait(min(_TICK, deadline - now))
+            with attempt.changed:
+                if attempt.attempt is None and not ticket.is_over:
+                    attempt.changed.wait(min(_TICK, deadline - now))
 
     def _decide_by_result(self, ticket: CallTicket) -> HostDecision | None:
         """Return the denial of a call that ended before any hook was allowed to make it."""
         result = ticket.future.result()
         return None if result is None else HostDecision(False, describe_result(result))
 
-    def _forget(self, found: _HostAttempt) -> None:
+    def _forget(self, attempt: _HostAttempt) -> None:
         with self._lock:
-            self._calls.pop(found.key, None)
+            self._calls.pop(attempt.key, None)
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class HostSession:
             self._alarm(call, "none")
 
     def _find_reported(self, call: HostCall) -> _HostAttempt | None:
-        """Return the call that a report is about: by its id, else the oldest equal one that the host makes, else the
+        """Return the call of a report: by its id, else the oldest equal one in progress, else the
         latest equal one.
         """
         with self._lock:
@@ -350,21 +350,21 @@ class HostSession:
         return _answer_from_report(found)
 
 
-def _answer_from_report(found: _HostAttempt) -> Answer:
+def _answer_from_report(attempt: _HostAttempt) -> Answer:
     """Return the answer that a host reported. Raise the error of a call that failed, or whose end is unknown."""
-    if not found.granted:
+    if not attempt.granted:
         raise RejectedError("call.rejected", _HELD_BACK, left=False)
-    if found.outcome is None:
+    if attempt.outcome is None:
         raise CallTimeoutError("call.timeout", _NOT_REPORTED, left=True)
-    response = _bounded(found.outcome.response)
-    if found.outcome.kind == "failure":
+    response = _limit_response(attempt.outcome.response)
+    if attempt.outcome.kind == "failure":
         error = RejectedError("call.rejected", "the tool failed", left=True)
         error.record = {"reply": {"media_type": "application/json", "body": response}}
         raise error
     return Answer({"response": response})
 
 
-def _bounded(response: object) -> object:
+def _limit_response(response: object) -> object:
     """Return a response, or its size and digest if it is too large to be recorded."""
     data = compact(response)
     if len(data) <= MOST_RESPONSE:

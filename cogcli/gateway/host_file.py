@@ -83,9 +83,9 @@ def read_host_file(path: str, *, shown: str, is_trusted: bool) -> list[Upstream]
     return found
 
 
-def _file_error(shown: str, text: str) -> UnusableEnvironment:
+def _file_error(display_path: str, text: str) -> UnusableEnvironment:
     hint = 'it looks like {"mcpServers": {"NAME": {"command": "PROGRAM", "args": []}}}'
-    return UnusableEnvironment("gateway.file", f"{shown}: {text}", hint=hint)
+    return UnusableEnvironment("gateway.file", f"{display_path}: {text}", hint=hint)
 
 
 def is_gateway(entry: HostEntry) -> bool:
@@ -101,7 +101,7 @@ def _id_from_name(name: str) -> str:
 
 
 def _build_upstream(
-    id: str, entry: HostEntry, path: str, shown: str, *, is_trusted: bool
+    id: str, entry: HostEntry, path: str, display_path: str, *, is_trusted: bool
 ) -> Upstream:
     """Return the service of an entry, or why the entry cannot be used."""
     fault = _find_fault(entry)
@@ -117,7 +117,7 @@ def _build_upstream(
         raw |= {"cwd": entry.cwd} if entry.cwd else {}
     root = os.path.dirname(os.path.abspath(path))
     at = ("mcpServers", id)
-    service = Service.of(raw, root=root, layer=LAYER, trusted=is_trusted, file=shown, at=at)
+    service = Service.of(raw, root=root, layer=LAYER, trusted=is_trusted, file=display_path, at=at)
     return Upstream(id, service)
 
 
@@ -146,5 +146,5 @@ def _find_value_fault(name: str, value: object) -> str:
     return ""
 
 
-def _has_variable(words: Iterable[object]) -> bool:
-    return any(isinstance(word, str) and _VARIABLE.search(word) for word in words)
+def _has_variable(values: Iterable[object]) -> bool:
+    return any(isinstance(word, str) and _VARIABLE.search(word) for word in values)

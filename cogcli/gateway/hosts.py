@@ -42,7 +42,7 @@ class AgentHost(NamedTuple):
 
 
 class HostCall(NamedTuple):
-    """A call of a tool, as a hook was told of it."""
+    """A call of a tool, as a host passes it to a hook."""
 
     tool: str
     arguments: Json
@@ -98,7 +98,7 @@ _COPILOT: Final[Mapping[str, EventKind]] = {
 }
 
 
-def _words(text: str) -> dict[str, str]:
+def _parse_pairs(text: str) -> dict[str, str]:
     return dict(pair.split(":") for pair in text.split())
 
 
@@ -109,7 +109,7 @@ HOSTS: Final[Mapping[str, AgentHost]] = {
             "claude-code",
             "Claude Code",
             _CLAUDE,
-            _words(
+            _parse_pairs(
                 "Agent:agent AskUserQuestion:ask_user_question Bash:bash BashOutput:bash_output Edit:edit"
                 " ExitPlanMode:exit_plan_mode Glob:glob Grep:grep KillShell:kill_shell LS:ls MultiEdit:multi_edit"
                 " NotebookEdit:notebook_edit Read:read Skill:skill Task:task TodoWrite:todo_write WebFetch:web_fetch"
@@ -122,7 +122,7 @@ HOSTS: Final[Mapping[str, AgentHost]] = {
             "cursor",
             "Cursor",
             _CURSOR,
-            _words(
+            _parse_pairs(
                 "Delete:delete Edit:edit Grep:grep LS:ls Read:read Shell:shell StrReplace:str_replace Task:task"
                 " WebFetch:web_fetch WebSearch:web_search Write:write"
             ),
@@ -134,7 +134,7 @@ HOSTS: Final[Mapping[str, AgentHost]] = {
             "gemini-cli",
             "Gemini CLI",
             _GEMINI,
-            _words(
+            _parse_pairs(
                 "glob:glob google_web_search:google_web_search list_directory:list_directory"
                 " read_file:read_file read_many_files:read_many_files replace:replace"
                 " run_shell_command:run_shell_command save_memory:save_memory"
@@ -147,7 +147,7 @@ HOSTS: Final[Mapping[str, AgentHost]] = {
             "codex",
             "Codex",
             {name: kind for name, kind in _CLAUDE.items() if name != "SessionEnd"},
-            _words(
+            _parse_pairs(
                 "Bash:bash apply_patch:apply_patch update_plan:update_plan view_image:view_image"
             ),
             frozenset(("Bash",)),
@@ -157,7 +157,7 @@ HOSTS: Final[Mapping[str, AgentHost]] = {
             "copilot",
             "GitHub Copilot CLI",
             _COPILOT,
-            _words(
+            _parse_pairs(
                 "bash:bash create:create edit:edit glob:glob grep:grep powershell:powershell"
                 " report_intent:report_intent task:task view:view web_fetch:web_fetch"
             ),
@@ -218,13 +218,13 @@ def _read_call(host: AgentHost, event: str, document: Json) -> HostCall:
     )
 
 
-def _read_arguments(host: AgentHost, given: object) -> Json:
+def _read_arguments(host: AgentHost, raw: object) -> Json:
     """Return the arguments of a call, which some hosts give as JSON in a text. Raise UnusableInput."""
-    if isinstance(given, str):
+    if isinstance(raw, str):
         try:
-            given = loads(given, max_bytes=MOST_BYTES)
+            raw = loads(raw, max_bytes=MOST_BYTES)
         except InvalidJson as refused:
             raise UnusableInput(f"`{host.arguments}` is not usable JSON") from refused
-    if not isinstance(given, dict):
+    if not isinstance(raw, dict):
         raise UnusableInput(f"`{host.arguments}` is not an object")
-    return given
+    return raw

@@ -92,7 +92,9 @@ class DoctorLine(NamedTuple):
 
 
 def check_host(settings: Settings, host: AgentHost) -> Iterator[DoctorLine]:
-    """Yield what is in place, what is not, and what fails open. Start the host once, for its version."""
+    """Yield the complete, missing and fail-open parts of the set-up. Start the host once, for its
+    version.
+    """
     version, lines = _check_version(settings, host)
     yield from lines
     try:

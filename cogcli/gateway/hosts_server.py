@@ -37,7 +37,7 @@ def build_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> J
     The gateway offers the other servers of that file, if a trust in the project covers it. Raise the errors of
     `read_servers`.
     """
-    words = ["gateway", "serve", *_from_words(settings, host), *flags]
+    words = ["gateway", "serve", *_from_flag(settings, host), *flags]
     return {SERVERS: {NAME: {"command": "cogcli", "args": words}}}
 
 
@@ -59,23 +59,23 @@ def write_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> s
     return path
 
 
-def read_servers(path: str, shown: str) -> Json | None:
+def read_servers(path: str, display_path: str) -> Json | None:
     """Return a host's file, or None if there is none. Raise UnusableEnvironment `gateway.file`."""
     try:
         document = loads(read_regular(path, limit=_LIMIT), max_bytes=_LIMIT)
     except UnreadableFile as refused:
         if refused.reason == "missing":
             return None
-        raise UnusableEnvironment("gateway.file", f"{shown}: {refused.message}") from refused
+        raise UnusableEnvironment("gateway.file", f"{display_path}: {refused.message}") from refused
     except InvalidJson as refused:
-        text = f"{shown}:{refused.line}: {refused.message}"
+        text = f"{display_path}:{refused.line}: {refused.message}"
         raise UnusableEnvironment("gateway.file", text) from refused
     if not isinstance(document, dict) or not isinstance(document.get(SERVERS, {}), dict):
-        raise UnusableEnvironment("gateway.file", f"{shown}: `{SERVERS}` is not an object")
+        raise UnusableEnvironment("gateway.file", f"{display_path}: `{SERVERS}` is not an object")
     return dict(document)
 
 
-def _from_words(settings: Settings, host: AgentHost) -> list[str]:
+def _from_flag(settings: Settings, host: AgentHost) -> list[str]:
     """Return the flag with which the gateway offers the other servers of the host's file."""
     file = SERVER_FILES.get(host.name, "")
     if file not in HOST_FILES:

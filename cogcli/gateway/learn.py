@@ -106,7 +106,7 @@ def propose_pack(pack_id: str, calls: Sequence[MadeCall]) -> Json:
 
 
 def write_pack_text(raw: Json, sessions: int, calls: int) -> bytes:
-    """Return a proposal as a file that says what it is."""
+    """Return a proposal as the bytes of a pack file, with a comment that explains it."""
     head = (
         f"# Proposed from {sessions} sessions with {calls} calls. Nothing loads this file, and it allows nothing.\n"
         "# Read it, change it, and move it to packs/ID/VERSION.yaml once it says what you want.\n"
@@ -140,7 +140,9 @@ def _count_in_a_day(times: list[float]) -> int:
 
 
 def _rules(by_capability: dict[str, list[MadeCall]]) -> Iterator[Json]:
-    """Yield a rule for each argument that always was a number: it denies what is out of the range."""
+    """Yield a rule for each argument that always was a number. The rule denies values outside the
+    range.
+    """
     number = 0
     for id, calls in by_capability.items():
         for name in calls[0].input:
@@ -151,7 +153,10 @@ def _rules(by_capability: dict[str, list[MadeCall]]) -> Iterator[Json]:
 
 
 def _find_range(name: str, values: Iterable[object]) -> tuple[int, int] | None:
-    """Return a range with round ends for the values of an argument. None if they may not be told, or are no numbers."""
+    """Return a range with round ends for the values of an argument.
+
+    None if the values must not be published, or are not all numbers.
+    """
     found = list(values)
     numbers = [value for value in found if is_number(value)]
     is_told = not names_secret(name) and not _NAMING.search(name.lower())

@@ -63,7 +63,7 @@ def _constraints_of(rule: PolicyRule, *, applies_always: bool) -> list[Constrain
     """Return what a rule requires. `applies_always`: its condition reads nothing, and so is the same for each call."""
     found = []
     if rule.then.verdict in _DENYING:
-        found += _when(rule.condition, holds=False)
+        found += _constraints_if(rule.condition, holds=False)
     if applies_always and _is_true(rule.condition):
         for name, limit in rule.then.limits.items():
             members = {"minimum": limit.min, "maximum": limit.max, "enum": limit.enum}
@@ -85,16 +85,18 @@ def _is_true(condition: object) -> bool:
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def _when(condition: object, *, holds: bool) -> list[Constraint]:
-    """Return what the arguments satisfy if a condition holds, or if it does not. Empty if that is not known."""
+def _constraints_if(condition: object, *, holds: bool) -> list[Constraint]:
+    """Return constraints on arguments if a condition holds, or if it does not. Empty if none is
+    known.
+    """
     if not isinstance(condition, dict) or len(condition) != 1:
         return []
     ((operator, written),) = condition.items()
     parts = written if isinstance(written, list) else [written]
     if operator == "!" and len(parts) == 1:
-        return _when(parts[0], holds=not holds)
+        return _constraints_if(parts[0], holds=not holds)
     if operator == ("and" if holds else "or"):
-        return [each for part in parts for each in _when(part, holds=holds)]
+        return [each for part in parts for each in _constraints_if(part, holds=holds)]
     return _compare(operator, parts, holds=holds) if len(parts) == 2 else []
 
 
@@ -136,9 +138,9 @@ def _prefix_schema(length: int, value: object, *, is_equal: bool) -> Json | None
     return pattern if is_equal else {"not": pattern}
 
 
-def _parse_operand(written: object) -> _Operand | None:
+def _parse_operand(expression: object) -> _Operand | None:
     """Return the argument that an operand reads; None if it is anything else."""
-    match written:
+    match expression:
         case {"substr": [inner, 0, int(length)]} if length > 0:
             whole = _parse_operand(inner)
             return None if whole is None else whole._replace(prefix_length=length)
@@ -196,16 +198,18 @@ def _narrow_value(schema: object, constraint: Json) -> object:
             return {**schema, "enum": kept}
     if any(word in schema and word not in _BOUND_WORDS for word in constraint):
         return {**schema, "allOf": [*list_at(schema, "allOf"), constraint]}
-    bounds = {word: _tighter(word, schema.get(word), value) for word, value in constraint.items()}
+    bounds = {
+        word: _tighter_bound(word, schema.get(word), value) for word, value in constraint.items()
+    }
     return {**schema, **bounds}
 
 
-def _tighter(word: str, known: object, value: object) -> object:
+def _tighter_bound(word: str, bound: object, value: object) -> object:
     """Return the tighter one of two bounds; `value` if there is one only."""
-    if not isinstance(known, int | float) or not isinstance(value, int | float):
+    if not isinstance(bound, int | float) or not isinstance(value, int | float):
         return value
     choose: Callable[[float, float], float] = max if word in _LOWER else min
-    return choose(known, value)
+    return choose(bound, value)
 
 
 def _satisfies(value: object, constraint: Json) -> bool:
@@ -215,21 +219,21 @@ def _satisfies(value: object, constraint: Json) -> bool:
     return is_allowed and not any(equal(value, each) for each in excluded)
 
 
-def _drop_branches(schema: Json, word: str, name: str, allowed: object) -> None:
+def _drop_branches(schema: Json, word: str, name: str, allowed_schema: object) -> None:
     """Remove the branches of a choice in which an argument has values that it may not have."""
     branches = list_at(schema, word)
-    kept = [branch for branch in branches if _permits_value(branch, name, allowed)]
+    kept = [branch for branch in branches if _permits_value(branch, name, allowed_schema)]
     if kept and len(kept) < len(branches):
         schema[word] = kept
 
 
-def _permits_value(branch: object, argument: str, narrowed: object) -> bool:
+def _permits_value(branch: object, argument: str, narrowed_schema: object) -> bool:
     """Return whether at least one value of a branch satisfies the argument's narrowed schema."""
     in_branch = object_at(branch, "properties", argument)
     values = [in_branch["const"]] if "const" in in_branch else list_at(in_branch, "enum")
-    if not values or not isinstance(narrowed, dict):
+    if not values or not isinstance(narrowed_schema, dict):
         return True
-    schemas = [narrowed, *(object_at(each) for each in list_at(narrowed, "allOf"))]
+    schemas = [narrowed_schema, *(object_at(each) for each in list_at(narrowed_schema, "allOf"))]
     return any(_satisfies_all(value, schemas) for value in values)
 
 

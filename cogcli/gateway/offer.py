@@ -86,8 +86,10 @@ def find_upstreams(settings: Settings, host_file: str = "") -> list[Upstream]:
 
 
 def find_service(settings: Settings, id: str, host_file: str = "") -> Service:
-    """Return the service of one server. Raise UsageError for an unknown one, ServiceResolutionError for one that
-    cannot be used, and the errors of `find_upstreams`.
+    """Return the service of one server.
+
+    Raise UsageError for an unknown server, ServiceResolutionError for an unusable one, and the
+    errors of `find_upstreams`.
     """
     upstreams = {each.id: each for each in find_upstreams(settings, host_file)}
     found = upstreams.get(id)
@@ -100,7 +102,7 @@ def find_service(settings: Settings, id: str, host_file: str = "") -> Service:
     return found.service
 
 
-def _require_covered(settings: Settings, path: str, given: str) -> None:
+def _require_covered(settings: Settings, path: str, path_argument: str) -> None:
     """Raise UsageError for a file of servers that the trust in the project does not cover."""
     project = settings.project
     names = [os.path.join(project, name) for name in HOST_FILES] if project else []
@@ -113,7 +115,7 @@ def _require_covered(settings: Settings, path: str, given: str) -> None:
     shown = ", ".join(HOST_FILES)
     raise UsageError(
         "usage.value",
-        f"`--from {given[:200]}`: the trust in a project does not cover this file",
+        f"`--from {path_argument[:200]}`: the trust in a project does not cover this file",
         expected=f"one of {shown} in the directory of cogcli.toml",
         hint="copy its `mcpServers` there; a new project needs an empty cogcli.toml next to it",
     )
@@ -185,7 +187,7 @@ def _add_listing(
     try:
         found = listing.result()
         tools = sorted(found.tools + found.methods, key=lambda tool: str(tool["name"]))
-        accepted, marked = _select_accepted(settings, service, tools, offer.withheld)
+        accepted, marked = _select_locked_tools(settings, service, tools, offer.withheld)
     except CogcliError as error:
         offer.unavailable.append(Upstream(upstream.id, None, f"{error.code}: {error.message}"))
         return
@@ -201,10 +203,12 @@ def _add_listing(
             offer.tools[tool.name] = tool
 
 
-def _select_accepted(
+def _select_locked_tools(
     settings: Settings, service: Service, tools: list[Json], withheld: list[Withheld]
 ) -> tuple[list[Json], list[str]]:
-    """Return the tools that are as they were accepted, and the names of those that are marked read-only."""
+    """Return the tools that equal the accepted ones, and the names of those that are marked
+    read-only.
+    """
     locked = read_locked(service.root, service.id)
     known = {tool["name"]: tool for tool in locked or ()}
     times = Counter(tool["name"] for tool in tools)
@@ -228,12 +232,14 @@ def _select_accepted(
     return accepted, marked
 
 
-def _compare_with_lock(known: Json, tool: Json) -> str:
-    """Return why a tool is not offered under a lock; empty if it is as it was accepted."""
-    before = known.get(tool["name"])
-    if before is None:
+def _compare_with_lock(locked_tools: Json, tool: Json) -> str:
+    """Return why a tool is not offered under a lock, or an empty text if it equals the accepted
+    one.
+    """
+    locked_tool = locked_tools.get(tool["name"])
+    if locked_tool is None:
         return "it is not in the lock"
-    changed = find_changed_fields(before, tool)
+    changed = find_changed_fields(locked_tool, tool)
     return f"it changed since it was accepted ({', '.join(changed)})" if changed else ""
 
 

@@ -67,9 +67,11 @@ class OwnFunction(NamedTuple):
         """Whether a call returns an awaitable."""
         return inspect.iscoroutinefunction(self.function)
 
-    def bind_arguments(self, given: tuple[object, ...], named: Mapping[str, object]) -> Json:
+    def bind_arguments(
+        self, positional: tuple[object, ...], keywords: Mapping[str, object]
+    ) -> Json:
         """Return the arguments of a call by name. Raise TypeError if they do not fit the signature."""
-        bound = inspect.signature(self.function).bind(*given, **named)
+        bound = inspect.signature(self.function).bind(*positional, **keywords)
         kinds = {each.name: each.kind for each in bound.signature.parameters.values()}
         arguments: Json = {}
         for name, value in bound.arguments.items():
@@ -152,16 +154,16 @@ def _binding_id(capability: str) -> str:
     return f"caller_{capability.replace('.', '_')}"
 
 
-def _capability(own: OwnFunction) -> Json:
+def _capability(function: OwnFunction) -> Json:
     """Return the contract of a function whose capability no file declares."""
-    about = " ".join((inspect.getdoc(own.function) or own.name).split())
+    about = " ".join((inspect.getdoc(function.function) or function.name).split())
     return {
-        "id": own.capability,
+        "id": function.capability,
         "version": "1.0.0",
         "description": about[:200],
-        "inputs": _inputs(own.function),
+        "inputs": _inputs(function.function),
         "outputs": {RESULT: {"type": "any"}},
-        "properties": {"side_effects": not own.is_read_only},
+        "properties": {"side_effects": not function.is_read_only},
     }
 
 
@@ -186,16 +188,16 @@ def _field_type(hint: object) -> FieldType:
     return _TYPES.get(known, "any") if isinstance(known, type) else "any"
 
 
-def _binding(own: OwnFunction, capability: Capability) -> Json:
+def _binding(function: OwnFunction, capability: Capability) -> Json:
     return {
-        "id": _binding_id(own.capability),
-        "capability": own.capability,
+        "id": _binding_id(function.capability),
+        "capability": function.capability,
         "service": SERVICE,
         "protocol": "pythoncall",
-        "operation": own.name,
+        "operation": function.name,
         "request": {name: f"input.{name}" for name in capability.inputs},
         "response": {name: f"response.{name}" for name in capability.outputs},
-        "metadata": {"timeout_seconds": own.seconds},
+        "metadata": {"timeout_seconds": function.seconds},
     }
 
 

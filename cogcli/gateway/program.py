@@ -119,7 +119,7 @@ class SessionProgram:
         root.run.emit(draft_of(payload, root.run.state.run_id, speaker="planner.client"))
         root.begin_snapshots()
         if root.engine.dispatcher is not None:
-            yield Spawn(_feed(root))
+            yield Spawn(_post_recorded(root))
         if self._inbox is not None:
             self._inbox.open(root.first.episode_id or "", root.engine.loop.post)
         try:
@@ -134,8 +134,8 @@ class SessionProgram:
         return outcome
 
 
-def _feed(root: RootRun) -> Effects:
-    """Pass on the calls of a log and the end of its session, each in its turn."""
+def _post_recorded(root: RootRun) -> Effects:
+    """Post the calls of a log and the end of its session, each at its recorded position."""
     for position, value in list(_recorded_values(root.engine.sink.history())):
         yield Turn(position)
         root.engine.loop.post(value)
@@ -189,7 +189,7 @@ class _Desk:
                 self._note_end(event)
 
     def close(self) -> None:
-        """Refuse all further calls, and tell the waiting callers."""
+        """Refuse all further calls, and notify the waiting callers."""
         if self._inbox is not None:
             self._inbox.close()
 
@@ -295,7 +295,7 @@ class _Desk:
             record.set_target(capability.id, capability, kept)
             output: Json = yield from governed_call(record, capability, deep_copy(kept))
         except CallSkipped as skipped:
-            return _end_skipped(record, skipped)
+            return _finish_skipped(record, skipped)
         except (Cancelled, RuntimeErrorBase) as error:
             cause = record.in_doubt or error
             if isinstance(cause, EffectInDoubtError) and self._may_wait:
@@ -326,7 +326,7 @@ class _Desk:
             return _end_failed(record, doubt)
         finally:
             del self._decisions[step]
-        return _end_decided(record, resolution)
+        return _finish_decided(record, resolution)
 
     # -- what ends ----------------------------------------------------------------------------------------------------
 
@@ -377,9 +377,9 @@ def _is_allowed(decision: DoubtDecision, capability: Capability) -> bool:
     return not fit_values(capability.outputs, deep_copy(decision.output or {}))[1]
 
 
-def _end_skipped(record: StepRecord, skipped: CallSkipped) -> CallResult:
-    record.finish("degraded", reason="degraded", detail=str(skipped))
-    return CallResult(record.path, "skipped", detail=str(skipped))
+def _finish_skipped(record: StepRecord, skip: CallSkipped) -> CallResult:
+    record.finish("degraded", reason="degraded", detail=str(skip))
+    return CallResult(record.path, "skipped", detail=str(skip))
 
 
 def _end_failed(record: StepRecord, cause: Cancelled | RuntimeErrorBase) -> CallResult:
@@ -387,9 +387,9 @@ def _end_failed(record: StepRecord, cause: Cancelled | RuntimeErrorBase) -> Call
     return CallResult(record.path, ending.status, error=ending.error)
 
 
-def _end_decided(record: StepRecord, resolution: DoubtResolution) -> CallResult:
-    """Close a call in doubt as a person decided. The decision takes the place of the attempt's result, as it does
-    when a run is resumed.
+def _finish_decided(record: StepRecord, resolution: DoubtResolution) -> CallResult:
+    """Close a call in doubt by a person's decision, which replaces the result of the attempt, as on
+    resume.
     """
     capability, member = record.capability, record.member
     if capability is None or member is None:
@@ -402,7 +402,7 @@ def _end_decided(record: StepRecord, resolution: DoubtResolution) -> CallResult:
             raise AssertionError(f"`{resolution.choice}` is no decision about a live call")
         answer = mask_answer(answer, record.masks)
     except CallSkipped as skipped:
-        return _end_skipped(record, skipped)
+        return _finish_skipped(record, skipped)
     except RejectedError as error:
         note_failure(record, member, error)
         return _end_failed(record, error)

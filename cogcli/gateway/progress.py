@@ -36,7 +36,8 @@ async def relay_progress(client: ClientRequest, ticket: CallTicket) -> AsyncIter
 class ProgressRelay:
     """Passes the progress of one call to its client, if the client asks for it.
 
-    One message is on its way at a time, and what comes meanwhile is left out. A client reads growing numbers only.
+    One message is sent at a time; values that arrive meanwhile are left out. A client reads growing
+    numbers only.
     """
 
     def __init__(self, client: ClientRequest) -> None:
@@ -46,7 +47,9 @@ class ProgressRelay:
         self._sending: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        """Pass on nothing more, and wait for what is on its way: no progress may follow the reply."""
+        """Send no further progress, and wait for the message being sent, because no progress may
+        follow the reply.
+        """
         self._last = float("inf")
         if self._sending is not None:
             await self._sending

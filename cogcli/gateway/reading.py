@@ -68,7 +68,7 @@ def find_resource(offer: GatewayOffer, uri: str) -> ReadCall:
 
 
 def find_prompt(offer: GatewayOffer, name: str, arguments: Json) -> ReadCall:
-    """Return the call that gets a prompt. Raise MCPError for one that is not listed."""
+    """Return the call that gets a prompt. Raise MCPError for an unlisted prompt."""
     for server, tool in _tools_of(offer, PROMPT).items():
         for prompt in offer.listings[server].prompts:
             own = text_at(prompt, "name") or ""
@@ -82,13 +82,13 @@ def find_prompt(offer: GatewayOffer, name: str, arguments: Json) -> ReadCall:
 def list_resources(offer: GatewayOffer) -> list[types.Resource]:
     """Return the resources of all servers whose resources may be read, each with its server in the URI."""
     listed = ((server, offer.listings[server].resources) for server in _tools_of(offer, READ))
-    return list(_valid(types.Resource, _with_server(listed, "uri")))
+    return list(_valid_entries(types.Resource, _with_server(listed, "uri")))
 
 
 def list_templates(offer: GatewayOffer) -> list[types.ResourceTemplate]:
     """Return the templates of URIs, each with its server."""
     listed = ((server, offer.listings[server].templates) for server in _tools_of(offer, READ))
-    return list(_valid(types.ResourceTemplate, _with_server(listed, "uriTemplate")))
+    return list(_valid_entries(types.ResourceTemplate, _with_server(listed, "uriTemplate")))
 
 
 def _with_server(
@@ -107,7 +107,7 @@ def list_prompts(offer: GatewayOffer) -> list[types.Prompt]:
         for server in _tools_of(offer, PROMPT)
         for each in offer.listings[server].prompts
     )
-    return list(_valid(types.Prompt, found))
+    return list(_valid_entries(types.Prompt, found))
 
 
 def resource_result(
@@ -121,14 +121,14 @@ def resource_result(
         for each in list_at(_value(reply), "contents")
         if isinstance(each, dict)
     ]
-    return _validated(types.ReadResourceResult, {"contents": contents, "_meta": reply.meta})
+    return _validate(types.ReadResourceResult, {"contents": contents, "_meta": reply.meta})
 
 
 def prompt_result(reply: CallReply) -> types.GetPromptResult | types.InputRequiredResult:
     """Return the messages in the reply to a call. Raise MCPError if there are none."""
     if isinstance(reply, types.InputRequiredResult):
         return reply
-    return _validated(types.GetPromptResult, {**_value(reply), "_meta": reply.meta})
+    return _validate(types.GetPromptResult, {**_value(reply), "_meta": reply.meta})
 
 
 def _value(reply: types.CallToolResult) -> Json:
@@ -153,9 +153,9 @@ def _join_names(servers: Iterable[str]) -> str:
     return ", ".join(sorted(servers)[:20]) or "none"
 
 
-def _valid(kind: type[_Listed], found: Iterable[tuple[Json, Json]]) -> Iterator[_Listed]:
+def _valid_entries(kind: type[_Listed], entries: Iterable[tuple[Json, Json]]) -> Iterator[_Listed]:
     """Yield the entries that have the form of the protocol. Others are left out, and so are icons."""
-    for listed, own in found:
+    for listed, own in entries:
         members = {name: listed[name] for name in _Kept if listed.get(name) is not None}
         try:
             yield kind.model_validate({**members, **own})
@@ -163,7 +163,7 @@ def _valid(kind: type[_Listed], found: Iterable[tuple[Json, Json]]) -> Iterator[
             continue
 
 
-def _validated(kind: type[_Listed], value: dict[str, Any]) -> _Listed:
+def _validate(kind: type[_Listed], value: dict[str, Any]) -> _Listed:
     try:
         return kind.model_validate(value)
     except ValidationError as error:

@@ -10,9 +10,9 @@ from cogcli.run.prepare import AgentRun
 from cogcli.specs.catalog import Catalog
 
 
-def session_of(started: Event, catalog: Catalog) -> AgentRun:
+def session_of(start_event: Event, catalog: Catalog) -> AgentRun:
     """Return the run of a session over its log. No client makes further calls."""
-    start = start_of(started)
+    start = start_of(start_event)
     gateway = start.gateway.json if start.gateway else {}
-    policy = rebuild_policy(catalog, started)
+    policy = rebuild_policy(catalog, start_event)
     return AgentRun(start.task, {}, {}, SessionProgram(), policy, gateway=gateway)

@@ -133,7 +133,7 @@ class GatewayHandlers:
         return types.ListPromptsResult(prompts=list_prompts(await self._list_from(params)))
 
     async def _list_from(self, params: types.PaginatedRequestParams | None) -> GatewayOffer:
-        """Return what is offered. Raise MCPError for a cursor."""
+        """Return the offer. Raise MCPError for a cursor."""
         if params is not None and params.cursor is not None:
             text = "Unknown cursor: everything is on one page"
             raise MCPError(code=types.INVALID_PARAMS, message=text)
@@ -401,7 +401,7 @@ def _tool_result(result: CallResult, meta: Json) -> types.CallToolResult:
         reply: Json = {"content": list_at(output, "content"), "_meta": meta}
         if output.get("structured") is not None:
             reply["structuredContent"] = output["structured"]
-        return _validated(reply, output)
+        return _to_call_tool_result(reply, output)
     error = result.error
     if error is None:
         text = result.detail or "the call was cut off before it was made"
@@ -409,13 +409,13 @@ def _tool_result(result: CallResult, meta: Json) -> types.CallToolResult:
     meta |= {"cogcli/code": error.code}
     content = _content_of_failure(error)
     if content:
-        return _validated({"content": content, "isError": True, "_meta": meta}, {})
+        return _to_call_tool_result({"content": content, "isError": True, "_meta": meta}, {})
     if result.is_in_doubt:
         return _error_result(_doubt_text(error, meta), meta)
     return _error_result(_error_text(error), meta)
 
 
-def _validated(reply: Json, output: Json) -> types.CallToolResult:
+def _to_call_tool_result(reply: Json, output: Json) -> types.CallToolResult:
     """Return a reply as the SDK's type. Content that the SDK does not know becomes text."""
     try:
         return types.CallToolResult.model_validate(reply)

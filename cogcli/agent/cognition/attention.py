@@ -133,22 +133,22 @@ def rank_in_first_edition(view: Json) -> Json:
     return {"focus": kept, "salience_scores": {id: scores[id] for id in kept}}
 
 
-def _event_salience(event: Json, words: set[str]) -> float:
+def _event_salience(event: Json, request_words: set[str]) -> float:
     trust = "untrusted" if event["type"] in INTERRUPTING else "verified"
-    return _salience({"text": event["text"], "trust": trust}, words, 0.0)
+    return _salience({"text": event["text"], "trust": trust}, request_words, 0.0)
 
 
-def _salience(given: Json, words: set[str], age_s: float) -> float:
-    overlap = _overlap(given["text"], words)
+def _salience(item: Json, request_words: set[str], age_s: float) -> float:
+    overlap = _overlap(item["text"], request_words)
     recency = _DAY_S / (_DAY_S + age_s)
-    trust = _TRUST.get(given["trust"], 0.0)
+    trust = _TRUST.get(item["trust"], 0.0)
     return round(_SHARED_WORDS * overlap + trust + _RECENT * recency, 2)
 
 
-def _overlap(text: str, words: set[str]) -> float:
+def _overlap(text: str, request_words: set[str]) -> float:
     """Return the share of a text's words that are words of the goals."""
-    own = find_words(text)
-    return len(own & words) / len(own) if own else 0.0
+    text_words = find_words(text)
+    return len(text_words & request_words) / len(text_words) if text_words else 0.0
 
 
 def find_words(text: str) -> set[str]:
@@ -157,17 +157,17 @@ def find_words(text: str) -> set[str]:
     return {word for word in spaced.split() if len(word) > 2}
 
 
-def attention_from(logged: Json) -> Attention:
+def attention_from(logged_state: Json) -> Attention:
     """Return the attention of a turn, from what its layers wrote to the log. A reference that is named like a secret
     has a masked salience there: it counts as unranked."""
-    scores = logged["salience_scores"].items()
+    scores = logged_state["salience_scores"].items()
     salience = {ref: score for ref, score in scores if isinstance(score, int | float)}
-    events = (event for event in find_held(logged) if event["type"] == ATTACHMENT)
+    events = (event for event in find_held_events(logged_state) if event["type"] == ATTACHMENT)
     held = tuple(event["place"] for event in events)
-    return Attention(tuple(logged["focus"]), salience, held)
+    return Attention(tuple(logged_state["focus"]), salience, held)
 
 
-def find_held(known: Json) -> list[Json]:
+def find_held_events(state: Json) -> list[Json]:
     """Return the events that a turn held. They come again in the next one."""
-    held = known.get("focus_state", {}).get("buffered", ())
-    return [event for event in known.get("events", ()) if event["id"] in held]
+    held = state.get("focus_state", {}).get("buffered", ())
+    return [event for event in state.get("events", ()) if event["id"] in held]

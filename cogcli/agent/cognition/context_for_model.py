@@ -24,16 +24,16 @@ _ALL = 1_000_000_000
 """More tokens than any prompt has."""
 
 
-def fit_context(context: CompiledContext, build: BuildPrompt, room: int) -> CompiledContext:
+def fit_context(context: CompiledContext, build: BuildPrompt, max_tokens: int) -> CompiledContext:
     """Return the context whose prompt has at most `room` tokens, or an overpacked one."""
     if context.refused or context.overpacked:
         return context
-    prompt = build(context, room)
-    if prompt.tokens > room or any(cut.reason != "digest" for cut in prompt.cuts):
-        context = _reserve(context, build, room)
+    prompt = build(context, max_tokens)
+    if prompt.tokens > max_tokens or any(cut.reason != "digest" for cut in prompt.cuts):
+        context = _reserve(context, build, max_tokens)
         if context.overpacked:
             return context
-        prompt = build(context, room)
+        prompt = build(context, max_tokens)
     omissions = tuple(
         Omission(cut.line_id, STATE, 0, cut.tokens, cut.reason) for cut in prompt.cuts
     )
@@ -42,28 +42,28 @@ def fit_context(context: CompiledContext, build: BuildPrompt, room: int) -> Comp
     return compile_context(context.compilation.compile_input._replace(state_omissions=omissions))
 
 
-def _reserve(context: CompiledContext, build: BuildPrompt, room: int) -> CompiledContext:
+def _reserve(context: CompiledContext, build: BuildPrompt, max_tokens: int) -> CompiledContext:
     """Return the context, compiled with room for what its prompt adds."""
-    found, compile_input = context.compilation, context.compilation.compile_input
+    compilation, compile_input = context.compilation, context.compilation.compile_input
     total = int(compile_input.limits["tokens.context"])
-    fixed = [block for block in found.candidates if block.bucket in FIXED]
-    bare = _with_blocks(context, fixed)
-    required = build(bare, 0).tokens
-    if required > room:
+    fixed = [block for block in compilation.candidates if block.bucket in FIXED]
+    fixed_only = _with_blocks(context, fixed)
+    required = build(fixed_only, 0).tokens
+    if required > max_tokens:
         return compile_context(compile_input._replace(reserved=total + 1))
-    rest = room - required
-    wanted_by_state = build(bare, _ALL).tokens - required
-    wanted_by_blocks = build(_with_blocks(context, found.candidates), 0).tokens - required
+    rest = max_tokens - required
+    wanted_by_state = build(fixed_only, _ALL).tokens - required
+    wanted_by_blocks = build(_with_blocks(context, compilation.candidates), 0).tokens - required
     share = min(max(0, wanted_by_state), max(rest // 2, rest - wanted_by_blocks))
     most = total - sum(block.tokens for block in fixed)
-    reserved = min(most, max(0, total - room + required - (total - most) + share))
+    reserved = min(most, max(0, total - max_tokens + required - (total - most) + share))
     while True:
         context = compile_context(compile_input._replace(reserved=reserved))
-        excess = build(context, 0).tokens + share - room
+        excess = build(context, 0).tokens + share - max_tokens
         if excess <= 0 or reserved >= most:
             break
         reserved = min(most, reserved + excess)
-    if build(context, 0).tokens > room:
+    if build(context, 0).tokens > max_tokens:
         return compile_context(compile_input._replace(reserved=total + 1))
     return context
 
@@ -75,7 +75,7 @@ def _with_blocks(context: CompiledContext, blocks: Iterable[ContextBlock]) -> Co
     return context._replace(payload={**context.payload, "compiled_prompt": prompt})
 
 
-def recorded_needs(compile_input: CompileInput, report: Json) -> CompileInput:
+def restore_recorded_sizes(compile_input: CompileInput, report: Json) -> CompileInput:
     """Return the input of a compilation with the needs of its prompt, as its recorded report has them."""
     omissions = tuple(
         Omission(**each) for each in report.get("omissions", ()) if each.get("bucket") == STATE

@@ -79,7 +79,7 @@ def verify(
     plan: TurnPlan | None,
     *,
     remaining: Mapping[str, int],
-    unresolved: Iterable[str],
+    missing_evidence: Iterable[str],
     trips: Mapping[str, LoopTrip],
     conflicts: tuple[str, ...] = (),
 ) -> Verification:
@@ -93,7 +93,7 @@ def verify(
     if plan is None:
         return Verification(tuple(_judge_template(invocation, candidate)))
     fails = [*_judge_calls(invocation, context, plan, candidate), *_judge_graph(plan)]
-    fails += _judge_evidence(invocation, plan, tuple(unresolved))
+    fails += _judge_evidence(invocation, plan, tuple(missing_evidence))
     fails += [FailedCheck("loop_guard", step, trip.kind) for step, trip in trips.items()]
     fails += _judge_template(invocation, candidate)
     known = invocation.capabilities
@@ -200,7 +200,7 @@ def _judge_graph(plan: TurnPlan) -> Iterable[FailedCheck]:
 
 
 def _judge_evidence(
-    invocation: Invocation, plan: TurnPlan, unresolved: tuple[str, ...]
+    invocation: Invocation, plan: TurnPlan, missing_evidence: tuple[str, ...]
 ) -> Iterable[FailedCheck]:
     """Return a fail for required evidence that is not known and that no step before the first effect supplies."""
     tools, supplied = invocation.pack.tooling.capabilities, set[str]()
@@ -209,7 +209,7 @@ def _judge_evidence(
         if capability is None:
             continue
         if is_above(invocation.policy.mode_of(capability), "read_only"):
-            for name in unresolved:
+            for name in missing_evidence:
                 if name not in supplied:
                     yield FailedCheck("missing_evidence", step.id, name)
             return

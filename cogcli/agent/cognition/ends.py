@@ -49,7 +49,9 @@ class LoopEnding(NamedTuple):
         return _STATUS.get(self.status) or ("ok" if goal_met else "partial")
 
 
-def refused(reason: str, intents: Iterable[str] = (), why: str = "", say: str = "") -> LoopEnding:
+def refusal_ending(
+    reason: str, intents: Iterable[str] = (), why: str = "", say: str = ""
+) -> LoopEnding:
     """Return the ending after a guardrail refused the request, or for an unknown intent. `intents`
     are the intents of the pack, `why` is the reason that the guardrail declares, `say` its text for the customer."""
     known = (
@@ -63,7 +65,7 @@ def refused(reason: str, intents: Iterable[str] = (), why: str = "", say: str = 
     return LoopEnding("refused", reason, error)
 
 
-def denied(reason: str, say: str = "") -> LoopEnding:
+def denial_ending(reason: str, say: str = "") -> LoopEnding:
     """Return the ending after a rule, a permission, a budget or the loop guard denied a call. `say` is the text for the
     customer.
     """
@@ -106,7 +108,7 @@ def denied_goal(capability: str, denial: Denial) -> LoopEnding:
     return LoopEnding("denied", reason, error)
 
 
-def overpacked() -> LoopEnding:
+def overpacked_ending() -> LoopEnding:
     """Return the ending if what every prompt has does not fit into the context."""
     text = "policy, tools and request do not fit into the context"
     hint = f"{budget_hint('tokens.context', pack=True)}; or shorten the texts of the pack"
@@ -115,7 +117,7 @@ def overpacked() -> LoopEnding:
     )
 
 
-def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:
+def unplanned_ending(reason: str, replans: int, detail: str = "") -> LoopEnding:
     """Return the ending after the last allowed replan. `detail` is the fault of the model's last reply."""
     if reason == UNUSABLE:
         last = f"; the last one: {detail}" if detail else ""
@@ -141,25 +143,25 @@ def external_ending(outcome: RunOutcome, signal: str | None) -> LoopEnding:
 
 
 def denial_of(
-    found: Verification, redacted: Mapping[str, Denial], again: LoopTrip | None
+    verification: Verification, redacted: Mapping[str, Denial], trip: LoopTrip | None
 ) -> Denial:
     """Return the reason why a plan is denied. For a redacted capability it is the reason of the redaction."""
-    if again is not None:
-        return Denial(f"loop_guard:{again.kind}")
-    rejects = [fail for fail in found.fails if fail.code in REJECTED]
-    fail = (rejects or found.fails)[0]
+    if trip is not None:
+        return Denial(f"loop_guard:{trip.kind}")
+    rejects = [fail for fail in verification.fails if fail.code in REJECTED]
+    fail = (rejects or verification.fails)[0]
     if fail.code == "unknown_capability" and fail.detail in redacted:
         return redacted[fail.detail]
     return Denial(fail.reason)
 
 
 def redactions_of(
-    context: CompiledContext, found: Verification, find_say: Callable[[str], str]
+    context: CompiledContext, verification: Verification, find_say: Callable[[str], str]
 ) -> dict[str, Denial]:
     """Return the capabilities of a plan that were kept from the model, each with the rule or the reason. `find_say`
     returns the text for the customer for the reason of a check.
     """
-    named = {fail.detail for fail in found.fails if fail.code == "unknown_capability"}
+    named = {fail.detail for fail in verification.fails if fail.code == "unknown_capability"}
     return {
         each.capability: Denial(each.rule_id or each.reason, find_say(each.reason))
         for each in context.compilation.surface.redactions

@@ -213,14 +213,17 @@ class Invocation(NamedTuple):
 
 
 def invocation_of(
-    catalog: Catalog, selection: SelectionOptions, request: AgentRequest, asked: PolicyRequest
+    catalog: Catalog,
+    selection: SelectionOptions,
+    request: AgentRequest,
+    policy_request: PolicyRequest,
 ) -> Invocation:
     """Return a request to the agent of a pack. `asked` names pack and intent, user, ceiling and budgets.
 
     Raises UnusableEnvironment `pack.unknown`, `pack.mismatch`; UsageError for a mode or a budget above the pack's.
     """
-    pack = pack_of(catalog, asked)
-    limits = limits_of(pack, asked.budget)
+    pack = pack_of(catalog, policy_request)
+    limits = limits_of(pack, policy_request.budget)
     usable = _with_tools(catalog, pack, _usable(catalog, selection))
     intent = intent_of(pack, request, usable)
     user = request.user
@@ -235,24 +238,24 @@ def invocation_of(
         request.channel,
         request.locale,
     )
-    mode, edition = asked.safety_mode, asked.edition
+    mode, edition = policy_request.safety_mode, policy_request.edition
     policy = governed_by(catalog, pack, requester, limits, mode, intent.slots, edition=edition)
-    mode = ceiling_of(pack, asked.safety_mode)
-    return Invocation(pack, request, asked, usable, intent, limits, mode, policy)
+    mode = ceiling_of(pack, policy_request.safety_mode)
+    return Invocation(pack, request, policy_request, usable, intent, limits, mode, policy)
 
 
-def refuse_message(made: Invocation) -> AgentRequest | None:
+def refuse_message(invocation: Invocation) -> AgentRequest | None:
     """Return the request without its text if a guardrail refuses its message, else None. It has the ids of the
     guardrails and the hash of the message, but no parameters and attachments, which could repeat the message.
     """
-    request = made.request
-    must_refuse, edition = made.pack.policy.guardrails.must_refuse, made.policy.edition
+    request = invocation.request
+    must_refuse, edition = invocation.pack.policy.guardrails.must_refuse, invocation.policy.edition
     refused_by = tuple(each.id for each in find_triggered(must_refuse, request.message, edition))
     if not refused_by:
         return None
     return request._replace(
         message=withheld(f"must_refuse:{refused_by[0]}"),
-        intent=made.intent.intent,
+        intent=invocation.intent.intent,
         params={},
         attachments=(),
         refused_by=refused_by,
@@ -283,14 +286,16 @@ def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
     return found._replace(capabilities=usable, fetched=fetched, debug=start.agent.debug)
 
 
-def request_from_log(recorded: RecordedRequest) -> AgentRequest:
+def request_from_log(recorded_request: RecordedRequest) -> AgentRequest:
     """Return the request in a log, which was checked before."""
-    logged = recorded.user or RequestUser()
+    logged = recorded_request.user or RequestUser()
     user = User(logged.user_id or User().user_id, logged.role, tuple(logged.consent))
-    members = {name: each for name, each in recorded.json.items() if name in AgentRequest._fields}
+    members = {
+        name: each for name, each in recorded_request.json.items() if name in AgentRequest._fields
+    }
     lists = {
-        "attachments": tuple(recorded.attachments),
-        "refused_by": tuple(recorded.refused_by),
+        "attachments": tuple(recorded_request.attachments),
+        "refused_by": tuple(recorded_request.refused_by),
     }
     return AgentRequest(**{**members, "user": user, **lists})
 

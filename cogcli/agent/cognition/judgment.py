@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cogcli.agent.cognition.ends import LoopEnding, overpacked
+from cogcli.agent.cognition.ends import LoopEnding, overpacked_ending
 from cogcli.agent.cognition.model_calls import tokens_of
 from cogcli.agent.cognition.planner import Candidate, JudgedCandidate, JudgmentView, Question
 from cogcli.agent.cognition.progress import Progress
@@ -39,13 +39,13 @@ def judge(
             case ModelReply():
                 proposed = proposed.take(outcome)
             case BudgetOverrun():
-                loop.exceed(outcome)
+                loop.end_by_budget(outcome)
                 return None
             case ModelError(kind="context_too_long") if not shortened:
                 shortened = True
                 shorter = view._replace(context=recompile(SHORTER), room=int(view.room * SHORTER))
                 if shorter.context.overpacked:
-                    loop.ending = overpacked()
+                    loop.ending = overpacked_ending()
                     return None
                 proposed = loop.planner.propose(shorter)
             case ModelError():
@@ -73,13 +73,13 @@ def summarize_conversation(loop: Progress) -> Effects:
     return True
 
 
-def _keep_state(loop: Progress, proposed: Candidate | JudgedCandidate) -> Candidate:
+def _keep_state(loop: Progress, candidate: Candidate | JudgedCandidate) -> Candidate:
     """Return the candidate, after its judgment has become the state of the agent."""
-    if isinstance(proposed, Candidate):
-        return proposed
+    if isinstance(candidate, Candidate):
+        return candidate
     if loop.reasoning is not None:
-        loop.reasoning.take(proposed, loop.record)
-    return proposed.candidate
+        loop.reasoning.take(candidate, loop.record)
+    return candidate.candidate
 
 
 def _ask(loop: Progress, purpose: str, request: ModelRequest) -> Effects:

@@ -53,18 +53,18 @@ def perception(view: View) -> Json:
     return {"events": events}
 
 
-def _list_signals(given: RecordedRequest, session: Json | None) -> list[tuple[str, str]]:
+def _list_signals(recorded_request: RecordedRequest, session: Json | None) -> list[tuple[str, str]]:
     """Return the types and texts of the events about session, channel and locale. Logs of edition 1 have no `session`:
     each of them resumes one, and nothing else is perceived. Where no session was read, none starts or is resumed.
     """
-    id = given.session_id
+    id = recorded_request.session_id
     if session is None:
         return [("session_resumed", id)] if id else []
     state = session.get("state")
     found = [(f"session_{state}", id)] if id and state else []
     if session.get("last_run_failed"):
         found.append(("last_run_failed", id))
-    named = (("channel", given.channel), ("locale", given.locale))
+    named = (("channel", recorded_request.channel), ("locale", recorded_request.locale))
     return [*found, *((name, text) for name, text in named if text)]
 
 
@@ -178,7 +178,7 @@ class LoopLayer(NamedTuple):
         """Return the values that the layer reads in a run of this edition."""
         return self.reads if edition < LATEST_EDITION else (*self.reads, *self.later_reads)
 
-    def require_own(self, writes: Json) -> None:
+    def require_declared(self, writes: Json) -> None:
         """Raise InternalError for a write outside the row."""
         if set(writes) - set(self.writes):
             raise InternalError(

@@ -227,12 +227,14 @@ class ModelCalls:
         self._emit(retried)
 
     def _note_answer(
-        self, turn: int, request: ModelRequest, outcome: Outcome, sent: SendCounts
+        self, turn: int, request: ModelRequest, outcome: Outcome, send_counts: SendCounts
     ) -> AnsweredCall:
         used = outcome.usage if isinstance(outcome, ModelReply) else TokenUsage(0, 0)
-        lost = sent.resent * tokens_of(request)  # the cost of each interrupted call is not known
+        lost = send_counts.resent * tokens_of(
+            request
+        )  # the cost of each interrupted call is not known
         usage = Usage(
-            llm_calls=sent.attempts + sent.resent,
+            llm_calls=send_counts.attempts + send_counts.resent,
             tool_calls=0,
             tokens_in=used.tokens_in + lost,
             tokens_out=used.tokens_out,
@@ -244,7 +246,7 @@ class ModelCalls:
             **_outcome_to_log(outcome),
             usage=usage,
             estimated=used.estimated or lost > 0,
-            latency_ms=sent.milliseconds,
+            latency_ms=send_counts.milliseconds,
         )
         logged = ModelAnswered.of(self._emit(answered).payload)
         return AnsweredCall(outcome_of_log(logged), usage)
@@ -285,11 +287,14 @@ def _to_log(request: ModelRequest) -> Json:
     }
 
 
-def request_of_log(logged: Json) -> ModelRequest:
+def request_of_log(logged_request: Json) -> ModelRequest:
     """Return the request in `model.requested`, without its limit of time."""
-    lists = {"messages": tuple(logged["messages"]), "stop": tuple(logged["stop"])}
-    tools, schema = tuple(orjson.loads(logged["tools"])), orjson.loads(logged["json_schema"])
-    return ModelRequest(**{**logged, **lists, "tools": tools, "json_schema": schema})
+    lists = {"messages": tuple(logged_request["messages"]), "stop": tuple(logged_request["stop"])}
+    tools, schema = (
+        tuple(orjson.loads(logged_request["tools"])),
+        orjson.loads(logged_request["json_schema"]),
+    )
+    return ModelRequest(**{**logged_request, **lists, "tools": tools, "json_schema": schema})
 
 
 def _outcome_to_log(outcome: Outcome) -> Json:
@@ -299,11 +304,11 @@ def _outcome_to_log(outcome: Outcome) -> Json:
     return {"reply": {**outcome.to_payload(), "tool_calls": calls}}
 
 
-def outcome_of_log(answered: ModelAnswered) -> Outcome:
+def outcome_of_log(answer: ModelAnswered) -> Outcome:
     """Return the reply or the error in `model.answered`."""
-    if answered.error is not None:
-        return ModelError.from_payload(answered.error)
-    reply = ModelReply.from_payload(answered.reply or {})
+    if answer.error is not None:
+        return ModelError.from_payload(answer.error)
+    reply = ModelReply.from_payload(answer.reply or {})
     calls = ({**call, "args": orjson.loads(call["args"])} for call in reply.tool_calls)
     return reply._replace(tool_calls=tuple(calls))
 

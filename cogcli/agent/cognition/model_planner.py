@@ -64,7 +64,7 @@ class ModelPlanner:
     def propose(self, view: JudgmentView) -> Question:
         if view.state is None:
             raise InternalError("internal", "a planner that asks a model has no state to ask from")
-        prompt = _build_prompt(view, view.state, self._prompt_room(view))
+        prompt = _build_prompt(view, view.state, self._prompt_tokens(view))
         request = ModelRequest(
             prompt.messages,
             self._request_tools(view),
@@ -72,7 +72,7 @@ class ModelPlanner:
             int(view.invocation.limits["tokens.output"]),
             seed=view.seed,
         )
-        answering = _Answering(view.state, view.now, prompt, request, _repair_room(view.room))
+        answering = _Answering(view.state, view.now, prompt, request, _repair_tokens(view.room))
         return Question("judgment", request, answering.take)
 
     def fit(self, view: JudgmentView) -> CompiledContext:
@@ -85,13 +85,13 @@ class ModelPlanner:
         return fit_context(
             view.context,
             lambda context, tokens: _build_prompt(view._replace(context=context), state, tokens),
-            self._prompt_room(view),
+            self._prompt_tokens(view),
         )
 
-    def _prompt_room(self, view: JudgmentView) -> int:
+    def _prompt_tokens(self, view: JudgmentView) -> int:
         """Return the tokens for the messages of a prompt; tools of the request and a repair need the rest."""
         tools = sum(ESTIMATE.count(compact(tool).decode()) for tool in self._request_tools(view))
-        return max(0, view.room - tools - _repair_room(view.room))
+        return max(0, view.room - tools - _repair_tokens(view.room))
 
     def _request_tools(self, view: JudgmentView) -> tuple[Json, ...]:
         """Return the tools in the request to a model that takes them there."""
@@ -111,9 +111,9 @@ def _build_prompt(view: JudgmentView, state: AgentState, max_tokens: int) -> Pro
     )
 
 
-def _repair_room(room: int) -> int:
+def _repair_tokens(max_tokens: int) -> int:
     """Return the tokens that a prompt leaves for the problems of an unusable reply."""
-    return min(REPAIR_TOKENS, room // 8)
+    return min(REPAIR_TOKENS, max_tokens // 8)
 
 
 _FINISHED: Final = {
@@ -135,7 +135,7 @@ class _Answering(NamedTuple):
 
     def take(self, answer: ModelReply) -> JudgedCandidate | Question:
         """Return the candidate of a reply, or the request for a repair."""
-        reply = _read(answer, CALLS[self.state.execution.mode])
+        reply = _read_reply(answer, CALLS[self.state.execution.mode])
         if isinstance(reply, Reply):
             updated = update_from_reasoning(self.state, reply, self.now)
             return JudgedCandidate(candidate_from_reply(reply), updated.state, updated.notes)
@@ -150,7 +150,7 @@ class _Answering(NamedTuple):
         return Question("repair", self.request._replace(messages=messages), after.take)
 
 
-def _read(answer: ModelReply, limit: int) -> Reply | ReplyProblem:
+def _read_reply(answer: ModelReply, limit: int) -> Reply | ReplyProblem:
     if answer.tool_calls:
         return reply_of_tool_calls(answer.text, answer.tool_calls, limit)
     return parse_reply(answer.text, limit)
@@ -188,7 +188,7 @@ def candidate_from_reply(reply: Reply) -> Candidate:
     if not reply.calls:
         return Candidate("model", response=reply.response)
     wanted = [ReplyCall.of(call) for call in reply.calls]
-    ids = _ids([call.id or "" for call in wanted])
+    ids = _usable_ids([call.id or "" for call in wanted])
     by_name = {call.id or id: id for call, id in zip(wanted, ids, strict=True)}
     calls = (
         ProposedCall(id, call.name, call.args, _depends_on(call, by_name))
@@ -197,10 +197,10 @@ def candidate_from_reply(reply: Reply) -> Candidate:
     return Candidate("model", calls=tuple(calls))
 
 
-def _ids(given: Sequence[str]) -> list[str]:
+def _usable_ids(proposed_ids: Sequence[str]) -> list[str]:
     """Return an id for each call, unique in its turn."""
     ids: list[str] = []
-    for number, id in enumerate(given, 1):
+    for number, id in enumerate(proposed_ids, 1):
         usable = _ID.fullmatch(id) and id not in ids
         ids.append(id if usable else f"call{number}")
     return (

@@ -46,14 +46,14 @@ def limit_plan(policy: RunPolicy, root: RootRun, calls: list[PlannedCall]) -> Li
     claims = [_find_known_claims(policy, root.engine, call) for call in calls]
     if not any(claims):
         return LimitedPlan(calls, [])
-    held = _find_held(root, calls, claims)
+    held = _find_held_amounts(root, calls, claims)
     planned, judged = dict(held), []
     for call, own in zip(calls, claims, strict=True):
         known = [claim for claim in own if claim.counter in planned]
         used = {claim.limit.id: planned[claim.counter] for claim in known}
         verdict = call.verdict and apply_limits(call.verdict, known, used)
         judged.append(call._replace(verdict=verdict))
-        _add(planned, known)
+        _add_claims(planned, known)
     names = ("limit", "owner", "used")
     read = ((each.limit_id, each.owner, str(used)) for each, used in held.items())
     return LimitedPlan(judged, [dict(zip(names, each, strict=True)) for each in read])
@@ -69,12 +69,12 @@ def _find_known_claims(
     return tuple(claim for claim in claims if claim.is_known)
 
 
-def _add(planned: dict[Counter, Decimal], claims: Iterable[LimitClaim]) -> None:
+def _add_claims(amounts: dict[Counter, Decimal], claims: Iterable[LimitClaim]) -> None:
     for claim in claims:
-        planned[claim.counter] = sum_exactly((planned[claim.counter], claim.amount or Decimal(0)))
+        amounts[claim.counter] = sum_exactly((amounts[claim.counter], claim.amount or Decimal(0)))
 
 
-def _find_held(
+def _find_held_amounts(
     root: RootRun, calls: Sequence[PlannedCall], claims: Sequence[Sequence[LimitClaim]]
 ) -> dict[Counter, Decimal]:
     """Return what the counters of a plan hold: as recorded if the log has this judgment, otherwise as of now."""
@@ -113,5 +113,5 @@ def _find_held_at_denials(
             planned = before.setdefault(claim.counter, Decimal(0))
             if used := recorded_use(reads, [claim]):
                 held[claim.counter] = difference_of(used[claim.limit.id], planned)
-        _add(before, own)
+        _add_claims(before, own)
     return held

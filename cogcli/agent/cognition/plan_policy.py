@@ -151,7 +151,9 @@ def _find_inner_skill(policy: RunPolicy, root: RootRun, step: Step) -> Skill | N
     return root.engine.skills.get(step.uses.removeprefix(NESTED))
 
 
-def _enter(part: PlanPart, step: Step, inner: Skill, others: tuple[Step, ...]) -> PlanPart:
+def _enter(
+    part: PlanPart, step: Step, inner: Skill, concurrent_steps: tuple[Step, ...]
+) -> PlanPart:
     """Return the part that a step runs, with the inputs that are known before it."""
     known = find_known_arguments(step, part.state)
     given = {
@@ -170,7 +172,9 @@ def _enter(part: PlanPart, step: Step, inner: Skill, others: tuple[Step, ...]) -
         *(f"request.params.{name}" for name in open_names),
         *_open_names_of_step(step),
     )
-    return PlanPart(inner, state, f"{part.path}{step.id}/", (*part.unknown, *unknown), others)
+    return PlanPart(
+        inner, state, f"{part.path}{step.id}/", (*part.unknown, *unknown), concurrent_steps
+    )
 
 
 def _open_names_of_step(step: Step) -> tuple[str, ...]:
@@ -180,7 +184,7 @@ def _open_names_of_step(step: Step) -> tuple[str, ...]:
 
 
 def _judge_step(
-    policy: RunPolicy, root: RootRun, part: PlanPart, step: Step, others: Iterable[Step]
+    policy: RunPolicy, root: RootRun, part: PlanPart, step: Step, concurrent_steps: Iterable[Step]
 ) -> PlannedCall:
     state, engine = part.state, root.engine
     known = find_known_arguments(step, state)
@@ -198,7 +202,7 @@ def _judge_step(
         *_CHANGING,
         *_open_names_of_step(step),
         *part.unknown,
-        *_changed_by(policy, engine.capabilities, others),
+        *_changed_paths(policy, engine.capabilities, concurrent_steps),
     )
     services = _services_of(engine, capability)
     seen = RunState(state.inputs, state.vars, state.outputs, engine.now)
@@ -234,16 +238,16 @@ def _makes_one_call(step: Step) -> bool:
     return all(each is None for each in chosen)
 
 
-def _changed_by(
-    policy: RunPolicy, capabilities: Mapping[str, Capability], others: Iterable[Step]
+def _changed_paths(
+    policy: RunPolicy, capabilities: Mapping[str, Capability], concurrent_steps: Iterable[Step]
 ) -> tuple[str, ...]:
     """Return the paths of the data that other steps of the plan may change before a call."""
-    others = list(others)
-    if not others:
+    concurrent_steps = list(concurrent_steps)
+    if not concurrent_steps:
         return ()
     tools = policy.pack.tooling.capabilities
     called: set[str] = set()
-    for step in others:
+    for step in concurrent_steps:
         capability = capabilities.get(step.uses) or policy.tool_by_name(step.uses)
         if capability is None or not _makes_one_call(step):
             called |= tools.keys()  # a lane, or a step with a choice of targets

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from cogcli.agent.cognition.ends import Denial, LoopEnding, denied, refused, unplanned
+from cogcli.agent.cognition.ends import (
+    Denial,
+    LoopEnding,
+    denial_ending,
+    refusal_ending,
+    unplanned_ending,
+)
 from cogcli.agent.cognition.escalation import Escalation
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
@@ -211,7 +217,7 @@ class Progress:
             return False
         reason = f"must_refuse:{first.id}"
         why, say = self.explain_guardrail(reason), self.policy.find_say(reason)
-        self.response, self.ending = "", refused(reason, why=why, say=say)
+        self.response, self.ending = "", refusal_ending(reason, why=why, say=say)
         return True
 
     def explain_guardrail(self, name: str) -> str:
@@ -223,12 +229,12 @@ class Progress:
         reasons |= {f"must_escalate:{each.id}": each.reason for each in guardrails.must_escalate}
         return reasons.get(name, "")
 
-    def exceed(self, exceeded: BudgetOverrun) -> None:
+    def end_by_budget(self, overrun: BudgetOverrun) -> None:
         """End the run for an exhausted budget."""
-        payload = BudgetExceeded(key=exceeded.key, used=exceeded.used, limit=exceeded.limit)
+        payload = BudgetExceeded(key=overrun.key, used=overrun.used, limit=overrun.limit)
         draft = draft_of(payload, self.root.run.state.run_id, step_id=f"t{self.turn}")
         self.root.run.emit(draft)
-        self.ending = denied(f"budget_exceeded:{exceeded.key}")
+        self.ending = denial_ending(f"budget_exceeded:{overrun.key}")
 
     def notify(self, notice: Json) -> None:
         """Add a notice for the next proposal, which the state of the agent keeps as a notification."""
@@ -239,7 +245,7 @@ class Progress:
         """Let the planner propose another candidate, if the limit of replans allows one."""
         reserved = self.policy.budgets.reserve({"replans": 1})
         if isinstance(reserved, BudgetOverrun):
-            self.ending = unplanned(reason, reserved.used, self.candidate.fault_detail)
+            self.ending = unplanned_ending(reason, reserved.used, self.candidate.fault_detail)
             return
         reserved.commit()
         self.replans += 1

@@ -55,10 +55,10 @@ class Reasoning:
         """The facts of the last call of `new_facts`."""
         self.calls = ModelCalls(root, access.open, access.on_response, timeout_s=access.timeout_s)
 
-    def take(self, judged: JudgedCandidate, record: TurnRecord) -> None:
+    def take(self, candidate: JudgedCandidate, record: TurnRecord) -> None:
         """Store the state of a judgment."""
-        self.state = judged.state
-        self._write(record, judged.notes)
+        self.state = candidate.state
+        self._write(record, candidate.notes)
 
     def close_turn(
         self,

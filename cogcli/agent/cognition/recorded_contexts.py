@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cogcli.agent.cognition.attention import attention_from
-from cogcli.agent.cognition.context_for_model import recorded_needs
+from cogcli.agent.cognition.context_for_model import restore_recorded_sizes
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
 from cogcli.agent.context.compiler import STAGES, CompiledContext, compile_context
@@ -56,7 +56,9 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
             )
             if invocation.policy.edition >= LATEST_EDITION:
                 compile_input = compile_input._replace(attention=attention_from(logged))
-            compile_input = recorded_needs(compile_input, context.get("budget_report") or {})
+            compile_input = restore_recorded_sizes(
+                compile_input, context.get("budget_report") or {}
+            )
             recorded = dict(context["context_ledger"])
             yield RecompiledTurn(turn, compile_context(compile_input), recorded)
         elif event.event_type == LayerCompleted.event.name:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.agent.cognition.critic import TIED_FROM, Results, Score, Verification, score
-from cogcli.agent.cognition.ends import SKIPPED, Denial, LoopEnding, denied, denied_goal, failing
+from cogcli.agent.cognition.ends import (
+    SKIPPED,
+    Denial,
+    LoopEnding,
+    denial_ending,
+    denied_goal,
+    failing,
+)
 from cogcli.agent.cognition.planner import decision_of
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.cognition.reply import is_met, render
@@ -51,7 +58,7 @@ def settle(loop: Progress, verification: Verification, outcome: RunOutcome | Non
     if loop.ending is None and verification.verdict == "ok":
         scored = _score(loop, outcome, state["escalation_propensity"])
     elif loop.ending is None and is_latest:
-        _escalate_late(loop, _BEFORE_SCORE)
+        _escalate_latency(loop, _BEFORE_SCORE)
     loop.goal_met = scored.goal_met
     loop.stages.end_phase("score", loop.root.engine.now)
     _count_failing(loop)
@@ -64,12 +71,12 @@ def settle(loop: Progress, verification: Verification, outcome: RunOutcome | Non
     _reflect(loop, scored)
     has_completed = loop.ending is None or loop.ending.status == "completed"
     if is_latest and has_completed:
-        _escalate_late(loop, _AFTER_SCORE)
+        _escalate_latency(loop, _AFTER_SCORE)
 
 
-def _escalate_late(loop: Progress, phases: tuple[str, ...]) -> None:
+def _escalate_latency(loop: Progress, phases: tuple[str, ...]) -> None:
     """Let a person decide if one of these phases exceeded its limit of time. A rejection ends the run."""
-    late = loop.stages.find_late(loop.invocation.limits, phases)
+    late = loop.stages.find_late_phase(loop.invocation.limits, phases)
     if not late:
         return
     reason = f"budget_exceeded:latency:{late}"
@@ -98,9 +105,9 @@ def _close_reasoning(loop: Progress) -> None:
     )
 
 
-def _reflect(loop: Progress, scored: Score) -> None:
+def _reflect(loop: Progress, score: Score) -> None:
     known = loop.record.known
-    known["score"] = {**scored._asdict(), "next": "stop" if loop.ending else "continue"}
+    known["score"] = {**score._asdict(), "next": "stop" if loop.ending else "continue"}
     exceeded = loop.ending.reason if loop.ending else ""
     known["ledger"] = {"exceeded": exceeded, "remaining": loop.policy.budgets.remaining()}
     loop.record.run_layer("reflection")
@@ -195,7 +202,7 @@ def _collect_results(
     return Results(
         effects=tuple(loop.effects),
         post_gate_failed=loop.seen.post_gate_failed,
-        late_phase=loop.stages.find_late(loop.invocation.limits, phases),
+        late_phase=loop.stages.find_late_phase(loop.invocation.limits, phases),
         conflicts=loop.seen.conflicts,
         success=success,
         answered=has_answer and not is_open,
@@ -270,10 +277,10 @@ def _note_calls(loop: Progress) -> None:
             loop.note_denial(effect.capability, Denial(reason, say))
 
 
-def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
+def _decide(loop: Progress, score: Score, outcome: RunOutcome | None) -> None:
     """Decide whether the run ends with this turn."""
-    if scored.verdict == "replan":
-        loop.replan(scored.reason, list(loop.effects))
+    if score.verdict == "replan":
+        loop.replan(score.reason, list(loop.effects))
     elif outcome is not None and outcome.error is not None and not loop.planner.replans:
         status = "denied" if outcome.status == "vetoed" else "failed"
         reason = loop.seen.denial or outcome.error.code
@@ -281,10 +288,10 @@ def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
     elif loop.skips_action and loop.plan is not None:
         loop.ending = LoopEnding("completed", SKIPPED)
     elif loop.response or loop.plan is None or loop.plan.template is not None:
-        _finish(loop, scored)
+        _finish(loop, score)
 
 
-def _finish(loop: Progress, scored: Score) -> None:
+def _finish(loop: Progress, score: Score) -> None:
     """End with the response, unless a guardrail refuses it. An answer after a denied effect meets no goal."""
     must_refuse = loop.invocation.pack.policy.guardrails.must_refuse
     if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
@@ -292,12 +299,12 @@ def _finish(loop: Progress, scored: Score) -> None:
     loop.ask_for(loop.response)
     if loop.ending is not None:
         return
-    if not scored.goal_met and loop.denies_goal:
+    if not score.goal_met and loop.denies_goal:
         loop.ending = denied_goal(*next(iter(loop.open_denials.items())))
         return
     unresolved = loop.policy.unresolved
     reason = (
-        "" if scored.goal_met else scored.reason or (unresolved[0] if unresolved else "goal_unmet")
+        "" if score.goal_met else score.reason or (unresolved[0] if unresolved else "goal_unmet")
     )
     loop.ending = LoopEnding("completed", "input_missing" if loop.candidate.asking else reason)
 
@@ -321,7 +328,7 @@ def _count_idle(loop: Progress) -> None:
     if trip is not None:
         loop.note_trip(trip)
         if trip.again:
-            loop.ending = denied(f"loop_guard:{trip.kind}")
+            loop.ending = denial_ending(f"loop_guard:{trip.kind}")
 
 
 def _outcome(loop: Progress) -> str:

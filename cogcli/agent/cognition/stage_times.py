@@ -46,7 +46,7 @@ class StageTimes:
         waited = sum(_milliseconds(begin, stop) for begin, stop in idle if begin < stop)
         return max(0, ceil(_milliseconds(start, end) - waited))
 
-    def find_late(self, limits: Mapping[str, float], among: Iterable[str] = PHASES) -> str:
+    def find_late_phase(self, limits: Mapping[str, float], among: Iterable[str] = PHASES) -> str:
         """Return the first phase that exceeded its limit. Empty if there is none."""
         for phase in among:
             limit = limits.get(f"stage_latency_ms.{phase}")

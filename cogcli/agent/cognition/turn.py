@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from cogcli.agent.cognition.attention import attention_from, find_held
+from cogcli.agent.cognition.attention import attention_from, find_held_events
 from cogcli.agent.cognition.critic import CONFLICT, Verification, verify
-from cogcli.agent.cognition.ends import denial_of, denied, overpacked, redactions_of, refused
+from cogcli.agent.cognition.ends import (
+    denial_ending,
+    denial_of,
+    overpacked_ending,
+    redactions_of,
+    refusal_ending,
+)
 from cogcli.agent.cognition.gate import pass_gate
 from cogcli.agent.cognition.judgment import judge, summarize_conversation
 from cogcli.agent.cognition.layers import ORDER
@@ -78,7 +84,7 @@ def _open_turn(loop: Progress) -> None:
     loop.policy.turn = loop.turn
     reserved = budgets.reserve({"turns": 1})
     if isinstance(reserved, BudgetOverrun):
-        loop.exceed(reserved)
+        loop.end_by_budget(reserved)
     else:
         reserved.commit()
         budgets.begin_turn()
@@ -91,7 +97,7 @@ def _open_turn(loop: Progress) -> None:
         ledger,
         loop.effects,
         loop.notices,
-        waiting=find_held(loop.record.known),
+        waiting=find_held_events(loop.record.known),
         goals=list_goals(
             loop.invocation, loop.turn, loop.reasoning.state if loop.reasoning else None
         ),
@@ -109,15 +115,15 @@ def _compile(loop: Progress) -> CompiledContext:
     )
     loop.contradictions = find_contradictions(context.compilation)
     if context.refused or context.overpacked:
-        loop.withheld = context.refused or overpacked().reason
+        loop.withheld = context.refused or overpacked_ending().reason
     if loop.ending is not None:
         return context
     if context.refused:
         why = loop.explain_guardrail(context.refused)
         say = loop.policy.find_say(context.refused)
-        loop.ending = refused(context.refused, invocation.pack.decisions.intents, why, say)
+        loop.ending = refusal_ending(context.refused, invocation.pack.decisions.intents, why, say)
     elif context.overpacked:
-        loop.ending = overpacked()
+        loop.ending = overpacked_ending()
     elif loop.turn == 1:
         loop.ask_for(invocation.request.message)
         loop.withheld = loop.ending.reason if loop.ending else ""
@@ -196,7 +202,7 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
         loop.candidate,
         loop.plan,
         remaining=loop.policy.budgets.remaining(),
-        unresolved=loop.policy.unresolved,
+        missing_evidence=loop.policy.unresolved,
         trips=trips,
         conflicts=loop.seen.conflicts if loop.policy.edition >= LATEST_EDITION else (),
     )
@@ -210,34 +216,34 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
 
 
 def _react_to_failures(
-    loop: Progress, context: CompiledContext, found: Verification, trips: dict[str, LoopTrip]
+    loop: Progress, context: CompiledContext, verification: Verification, trips: dict[str, LoopTrip]
 ) -> None:
     """Ask a person, plan again or end the run, after a plan that may not run."""
-    redacted = redactions_of(context, found, loop.policy.find_say)
+    redacted = redactions_of(context, verification, loop.policy.find_say)
     for capability, denial in redacted.items():
         loop.note_denial(capability, denial)
-    if found.verdict == "escalate":
-        _ask_about_conflict(loop, found)
+    if verification.verdict == "escalate":
+        _ask_about_conflict(loop, verification)
         return
     again = next((trip for trip in trips.values() if trip.again), None)
-    if again or found.verdict == "reject" or not loop.planner.replans:
-        loop.ending = denied(*denial_of(found, redacted, again))
+    if again or verification.verdict == "reject" or not loop.planner.replans:
+        loop.ending = denial_ending(*denial_of(verification, redacted, again))
         return
-    reason = found.fails[0].reason if found.fails else ""
-    loop.replan(reason, [fail.to_payload() for fail in found.fails])
+    reason = verification.fails[0].reason if verification.fails else ""
+    loop.replan(reason, [fail.to_payload() for fail in verification.fails])
 
 
-def _ask_about_conflict(loop: Progress, found: Verification) -> None:
+def _ask_about_conflict(loop: Progress, verification: Verification) -> None:
     """Let a person decide about a plan whose required evidence has two values. Also after a yes the evidence binds: a
     planner that can proposes another plan, otherwise the run ends.
     """
-    (reason, *_) = (fail.reason for fail in found.fails if fail.code == CONFLICT)
+    (reason, *_) = (fail.reason for fail in verification.fails if fail.code == CONFLICT)
     loop.ask(BUILT_IN_GATE, reason)
     if loop.ending is None and loop.planner.replans:
-        fails = [fail.to_payload() for fail in found.fails]
+        fails = [fail.to_payload() for fail in verification.fails]
         loop.notify({"type": "conflict", "text": reason, "details": fails})
     elif loop.ending is None:
-        loop.ending = denied(reason)
+        loop.ending = denial_ending(reason)
 
 
 def _trips(loop: Progress) -> dict[str, LoopTrip]:

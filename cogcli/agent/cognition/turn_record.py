@@ -39,7 +39,7 @@ class TurnRecord:
     def complete(self, name: str, writes: Json, *, skipped: str = "") -> None:
         """Take the writes of a layer, and append its event."""
         layer = LAYERS[name]
-        layer.require_own(writes)
+        layer.require_declared(writes)
         self.known.update(writes)
         completed = LayerCompleted(
             turn=self.turn,

@@ -92,7 +92,9 @@ def omission_of(block: ContextBlock, reason: str) -> Omission:
     return Omission(block.block_id, block.bucket, block.priority, block.tokens, reason)
 
 
-def _shorten_block(block: ContextBlock, room: int, tokenizer: Tokenizer) -> ContextBlock | None:
+def _shorten_block(
+    block: ContextBlock, max_tokens: int, tokenizer: Tokenizer
+) -> ContextBlock | None:
     """Return the block up to the last sentence that fits, with a marker of the missing tokens, or None if no
     sentence fits.
     """
@@ -101,6 +103,6 @@ def _shorten_block(block: ContextBlock, room: int, tokenizer: Tokenizer) -> Cont
         missing = max(1, block.tokens - tokenizer.count(kept))
         content = mark_truncated(kept, missing)
         tokens = tokenizer.count(content)
-        if end < len(block.content.rstrip()) and tokens <= room:
+        if end < len(block.content.rstrip()) and tokens <= max_tokens:
             return block._replace(content=content, tokens=tokens, truncated=True)
     return None

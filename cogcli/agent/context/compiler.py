@@ -30,8 +30,9 @@ from cogcli.declarations.value_types import Json
 
 
 class Compilation:
-    """The results of the stages so far. Each stage sets its own members and reads the members of
-    earlier stages."""
+    """The results of the stages that have run. Each stage sets its own members and reads earlier
+    ones.
+    """
 
     intent: IntentResult
     policy: PolicyResult
@@ -59,8 +60,11 @@ class CompiledContext(NamedTuple):
 
     @property
     def refused(self) -> str:
-        """Why no model may be called: an unknown intent, or a guardrail. Empty if one may. A guardrail that refused the
-        message before the run comes first."""
+        """Why no model may be called: an unknown intent, or a guardrail. Empty if one may be
+        called.
+
+        A guardrail that refused the message before the run comes first.
+        """
         found = self.compilation
         if found.compile_input.request.refused_by:
             return f"must_refuse:{found.compile_input.request.refused_by[0]}"
@@ -70,7 +74,9 @@ class CompiledContext(NamedTuple):
 
     @property
     def overpacked(self) -> bool:
-        """Whether policy, tools or what else every prompt has do not fit, so that no model may be called."""
+        """Whether the parts of every prompt, such as policy and tools, do not fit, so that no model
+        may be called.
+        """
         compile_input = self.compilation.compile_input
         total = int(compile_input.limits["tokens.context"])
         return self.compilation.assembly.overpacked or compile_input.reserved > total
@@ -82,20 +88,20 @@ class CompiledContext(NamedTuple):
         return found
 
 
-def _intent(found: Compilation) -> object:
-    found.intent = resolve_intent(found.compile_input)
-    return found.intent._asdict()
+def _intent(compilation: Compilation) -> object:
+    compilation.intent = resolve_intent(compilation.compile_input)
+    return compilation.intent._asdict()
 
 
-def _policy(found: Compilation) -> object:
-    found.policy = resolve_policy(found.compile_input, found.intent)
-    return found.policy._asdict()
+def _policy(compilation: Compilation) -> object:
+    compilation.policy = resolve_policy(compilation.compile_input, compilation.intent)
+    return compilation.policy._asdict()
 
 
-def _tools(found: Compilation) -> object:
+def _tools(compilation: Compilation) -> object:
     """Return the surface before evidence. Capabilities whose rules need facts are judged again with them."""
-    found.surface = surface_tools(found.compile_input, found.intent, {})
-    return _surface_payload(found.surface)
+    compilation.surface = surface_tools(compilation.compile_input, compilation.intent, {})
+    return _surface_payload(compilation.surface)
 
 
 def find_evidence(
@@ -115,24 +121,28 @@ def find_evidence(
     )
 
 
-def _evidence(found: Compilation) -> object:
-    compile_input = found.compile_input
-    found.query, found.evidence = find_evidence(compile_input, found.intent)
-    found.surface = surface_tools(compile_input, found.intent, found.evidence.facts)
+def _evidence(compilation: Compilation) -> object:
+    compile_input = compilation.compile_input
+    compilation.query, compilation.evidence = find_evidence(compile_input, compilation.intent)
+    compilation.surface = surface_tools(
+        compile_input, compilation.intent, compilation.evidence.facts
+    )
     return {
-        "edges": [{"hops": each.hops, **each.edge._asdict()} for each in found.evidence.found],
-        "omitted": found.evidence.omitted,
-        "facts": found.evidence.facts,
-        "gates": [gate.to_payload() for gate in found.evidence.gates],
-        "surface": _surface_payload(found.surface),
+        "edges": [
+            {"hops": each.hops, **each.edge._asdict()} for each in compilation.evidence.found
+        ],
+        "omitted": compilation.evidence.omitted,
+        "facts": compilation.evidence.facts,
+        "gates": [gate.to_payload() for gate in compilation.evidence.gates],
+        "surface": _surface_payload(compilation.surface),
     }
 
 
-def _memory(found: Compilation) -> object:
-    compile_input = found.compile_input
+def _memory(compilation: Compilation) -> object:
+    compile_input = compilation.compile_input
     user, run = compile_input.request.user, compile_input.run
     salience = compile_input.attention.salience if compile_input.attention else NOTHING
-    found.memory = recall(
+    compilation.memory = recall(
         compile_input.memories,
         compile_input.pack.memory,
         user,
@@ -142,20 +152,22 @@ def _memory(found: Compilation) -> object:
         salience=salience,
     )
     return {
-        "memories": [memory._asdict() for memory in found.memory.memories],
-        "omitted": found.memory.omitted,
+        "memories": [memory._asdict() for memory in compilation.memory.memories],
+        "omitted": compilation.memory.omitted,
     }
 
 
-def _budget(found: Compilation) -> object:
-    compile_input = found.compile_input
+def _budget(compilation: Compilation) -> object:
+    compile_input = compilation.compile_input
     blocks = tuple(
-        block_builders.candidates(compile_input, found.surface, found.evidence, found.memory)
+        block_builders.candidates(
+            compile_input, compilation.surface, compilation.evidence, compilation.memory
+        )
     )
-    found.candidates = tuple(block for block in blocks if block.in_focus)
-    found.unfocused = tuple(block for block in blocks if not block.in_focus)
+    compilation.candidates = tuple(block for block in blocks if block.in_focus)
+    compilation.unfocused = tuple(block for block in blocks if not block.in_focus)
     total = max(0, int(compile_input.limits["tokens.context"]) - compile_input.reserved)
-    found.caps = {
+    compilation.caps = {
         bucket: int(limit)
         for bucket in BUCKETS
         if (
@@ -165,27 +177,35 @@ def _budget(found: Compilation) -> object:
         )
         is not None
     }
-    found.allocations = allocate(found.candidates, found.caps, total)
-    return found.allocations
+    compilation.allocations = allocate(compilation.candidates, compilation.caps, total)
+    return compilation.allocations
 
 
-def _assembly(found: Compilation) -> object:
-    found.assembly = assemble(found.candidates, found.allocations, found.compile_input.tokenizer)
+def _assembly(compilation: Compilation) -> object:
+    compilation.assembly = assemble(
+        compilation.candidates, compilation.allocations, compilation.compile_input.tokenizer
+    )
     return {
-        "blocks": [block.to_payload() for block in found.assembly.blocks],
-        "omissions": [each._asdict() for each in found.assembly.omissions],
+        "blocks": [block.to_payload() for block in compilation.assembly.blocks],
+        "omissions": [each._asdict() for each in compilation.assembly.omissions],
     }
 
 
-def _manifests(found: Compilation) -> object:
-    compile_input, surface, assembly = found.compile_input, found.surface, found.assembly
+def _manifests(compilation: Compilation) -> object:
+    compile_input, surface, assembly = (
+        compilation.compile_input,
+        compilation.surface,
+        compilation.assembly,
+    )
     return {
-        "compiled_prompt": block_builders.prompt(compile_input, found.intent, assembly),
+        "compiled_prompt": block_builders.prompt(compile_input, compilation.intent, assembly),
         "manifests": {
             "policy_manifest": [
                 rule.declared.rule_id
                 for tool in surface.tools
-                for rule in compile_input.policy.rules_for(found.intent.intent, tool.capability)
+                for rule in compile_input.policy.rules_for(
+                    compilation.intent.intent, tool.capability
+                )
             ],
             "tool_manifest": [tool._asdict() for tool in surface.tools],
             "evidence_manifest": [
@@ -195,24 +215,24 @@ def _manifests(found: Compilation) -> object:
                     "hops": each.hops,
                     "ref": each.edge.evidence_ref,
                 }
-                for each in found.evidence.found
+                for each in compilation.evidence.found
             ],
         },
         "redactions": [each.to_payload() for each in surface.redactions],
         "runtime_controls": {
-            "must_refuse": list(found.policy.must_refuse),
-            "must_escalate": list(found.policy.must_escalate),
+            "must_refuse": list(compilation.policy.must_refuse),
+            "must_escalate": list(compilation.policy.must_escalate),
             "requires_approval_gate": [
                 {"capability": tool.capability, "gate": tool.gate}
                 for tool in surface.tools
                 if tool.gate
             ],
-            "prohibited_capabilities": sorted(found.policy.prohibited),
-            "evidence_gates": [gate.to_payload() for gate in found.evidence.gates],
+            "prohibited_capabilities": sorted(compilation.policy.prohibited),
+            "evidence_gates": [gate.to_payload() for gate in compilation.evidence.gates],
             "max_approval_mode": max_mode(surface),
-            "commit_allowed": found.evidence.is_complete,
+            "commit_allowed": compilation.evidence.is_complete,
         },
-        "budget_report": _budget_report(found),
+        "budget_report": _budget_report(compilation),
     }
 
 
@@ -234,7 +254,7 @@ def compile_context(compile_input: CompileInput) -> CompiledContext:
     """Return the context of a request."""
     found = Compilation(compile_input)
     results = {name: stage(found) for name, stage in STAGES.items()}
-    payload: Json = _plain(results["manifests"])
+    payload: Json = _to_json(results["manifests"])
     hashes = {name: digest_of(result) for name, result in results.items()}
     payload["context_ledger"] = {
         "pack_ref": compile_input.pack.ref,
@@ -253,23 +273,31 @@ def _surface_payload(surface: Surface) -> Json:
     }
 
 
-def _budget_report(found: Compilation) -> Json:
-    assembly, tokenizer = found.assembly, found.compile_input.tokenizer
+def _budget_report(compilation: Compilation) -> Json:
+    assembly, tokenizer = compilation.assembly, compilation.compile_input.tokenizer
     omissions = (
         *assembly.omissions,
-        *(omission_of(block, "not_in_focus") for block in found.unfocused),
-        *block_builders.omit_held(found.compile_input),
-        *((found.compile_input.summary_cut,) if found.compile_input.summary_cut else ()),
-        *found.compile_input.state_omissions,
+        *(omission_of(block, "not_in_focus") for block in compilation.unfocused),
+        *block_builders.omit_held(compilation.compile_input),
+        *(
+            (compilation.compile_input.summary_cut,)
+            if compilation.compile_input.summary_cut
+            else ()
+        ),
+        *compilation.compile_input.state_omissions,
     )
     truncations = dict.fromkeys(BUCKETS, 0)
     for each in omissions:
         truncations[each.bucket] = truncations.get(each.bucket, 0) + 1
     # A context whose prompt needed no room of its own is recorded as before, so that earlier logs replay.
-    reserved = {"reserved": found.compile_input.reserved} if found.compile_input.reserved else {}
+    reserved = (
+        {"reserved": compilation.compile_input.reserved}
+        if compilation.compile_input.reserved
+        else {}
+    )
     return {
         "tokenizer": {"id": tokenizer.id, "exact": tokenizer.exact, "hash": tokenizer.hash},
-        "allocations": found.allocations,
+        "allocations": compilation.allocations,
         "used": assembly.used,
         "bucket_truncations": truncations,
         "truncated": bool(omissions),
@@ -278,12 +306,12 @@ def _budget_report(found: Compilation) -> Json:
     }
 
 
-def _plain(value: object) -> Any:
+def _to_json(value: object) -> Any:
     """Return a result as JSON: tuples are lists."""
     match value:
         case dict():
-            return {name: _plain(item) for name, item in value.items()}
+            return {name: _to_json(item) for name, item in value.items()}
         case list() | tuple():
-            return [_plain(item) for item in value]
+            return [_to_json(item) for item in value]
         case _:
             return value

@@ -23,9 +23,11 @@ class KnownContradictions(NamedTuple):
     unresolved: tuple[Key, ...] = ()
     settled: tuple[Key, ...] = ()
 
-    def count_unresolved(self, learned: Iterable[Key]) -> int:
-        """Return the number without a value to work with. `learned` are statements that a call of the run made."""
-        return len(set(self.unresolved) - set(learned))
+    def count_unresolved(self, keys_from_calls: Iterable[Key]) -> int:
+        """Return the number of statements without a value to use. `keys_from_calls` are settled by
+        calls of the run.
+        """
+        return len(set(self.unresolved) - set(keys_from_calls))
 
     @property
     def total(self) -> int:
@@ -33,21 +35,21 @@ class KnownContradictions(NamedTuple):
         return len(self.unresolved) + len(self.settled)
 
 
-def find_contradictions(found: Compilation) -> KnownContradictions:
+def find_contradictions(compilation: Compilation) -> KnownContradictions:
     """Return the contradictions of the usable statements of the graph and the recalled memories.
 
     The graph contradicts itself, or a memory, only in a predicate with one value at a time. Memories contradict each
     other in any predicate, since two values of one are kept only if a person promoted both.
     """
-    stated, remembered = _group_edges(found), _group_memories(found)
-    single = found.compile_input.pack.knowledge.single_valued
+    stated, remembered = _group_edges(compilation), _group_memories(compilation)
+    single = compilation.compile_input.pack.knowledge.single_valued
     settled: list[Key] = []
     unresolved: list[Key] = []
     for key in dict.fromkeys((*stated, *remembered)):
         graph, memory = stated.get(key, []), remembered.get(key, [])
         values = [*graph, *memory] if key[1] in single else memory
         if any(not equal(value, values[0]) for value in values):
-            (settled if _is_settled(found, key, memory) else unresolved).append(key)
+            (settled if _is_settled(compilation, key, memory) else unresolved).append(key)
     return KnownContradictions(tuple(unresolved), tuple(settled))
 
 
@@ -61,21 +63,23 @@ def _group_edges(compilation: Compilation) -> dict[Key, list[object]]:
     return groups
 
 
-def _group_memories(found: Compilation) -> dict[Key, list[object]]:
+def _group_memories(compilation: Compilation) -> dict[Key, list[object]]:
     groups: dict[Key, list[object]] = defaultdict(list)
-    for memory in found.memory.memories:
+    for memory in compilation.memory.memories:
         groups[memory.entity, memory.predicate].append(memory.value)
     return groups
 
 
-def _is_settled(found: Compilation, key: Key, memory: list[object]) -> bool:
+def _is_settled(compilation: Compilation, key: Key, memory: list[object]) -> bool:
     """Return whether the run has one value: a call of the run made the statement, or the graph alone contradicts itself
     and one value has more trust.
     """
-    own = f"{found.compile_input.run.run_id}/"
-    edges = [edge for edge in found.compile_input.edges if (edge.subject, edge.predicate) == key]
+    own = f"{compilation.compile_input.run.run_id}/"
+    edges = [
+        edge for edge in compilation.compile_input.edges if (edge.subject, edge.predicate) == key
+    ]
     if any(edge.evidence_ref.startswith(own) for edge in edges):
         return True
-    slots = {entity: slot for slot, entity in found.query.slots.items()}
-    facts = found.evidence.facts.get(slots.get(key[0], ""), {})
+    slots = {entity: slot for slot, entity in compilation.query.slots.items()}
+    facts = compilation.evidence.facts.get(slots.get(key[0], ""), {})
     return not memory and key[1] in facts

@@ -69,16 +69,19 @@ class ContextDiff(NamedTuple):
         }
 
 
-def difference(before: CompiledContext, after: CompiledContext) -> ContextDiff:
+def difference(old: CompiledContext, new: CompiledContext) -> ContextDiff:
     """Return the changes from one context to another. Placements of the first context come first,
     in its order."""
-    one, other = _by_identity(before), _by_identity(after)
+    old_sides, new_sides = _by_identity(old), _by_identity(new)
     pairs = (
-        (one.get(key) or _absent(other[key]), other.get(key) or _absent(one[key]))
-        for key in one | other
+        (
+            old_sides.get(key) or _absent(new_sides[key]),
+            new_sides.get(key) or _absent(old_sides[key]),
+        )
+        for key in old_sides | new_sides
     )
     changes = (_change(*pair) for pair in pairs)
-    return ContextDiff(tuple(each for each in changes if each), tuple(_of_ledger(before, after)))
+    return ContextDiff(tuple(each for each in changes if each), tuple(_ledger_changes(old, new)))
 
 
 class _Side(NamedTuple):
@@ -98,58 +101,58 @@ class _Side(NamedTuple):
         return None if self.is_out else self.placed.details["tokens"]
 
 
-def _by_identity(compiled: CompiledContext) -> dict[bytes, _Side]:
+def _by_identity(context: CompiledContext) -> dict[bytes, _Side]:
     """Return the placements that may have a block, by identity."""
-    contents = {block.block_id: block.content for block in compiled.compilation.assembly.blocks}
+    contents = {block.block_id: block.content for block in context.compilation.assembly.blocks}
     return {
         _identity(placed): _Side(placed, contents.get(placed.block_id, ""))
-        for placed in placements(compiled.compilation)
+        for placed in placements(context.compilation)
         if placed.kind != "required"
     }
 
 
-def _identity(placed: Placement) -> bytes:
+def _identity(placement: Placement) -> bytes:
     stated = (
-        [placed.details[name] for name in STATEMENT] if placed.kind == "evidence" else placed.name
+        [placement.details[name] for name in STATEMENT]
+        if placement.kind == "evidence"
+        else placement.name
     )
-    return canonical([placed.kind, stated])
+    return canonical([placement.kind, stated])
 
 
-def _absent(known: _Side) -> _Side:
+def _absent(other_side: _Side) -> _Side:
     """Return the side for a context without this placement."""
-    kind, name = known.placed.kind, known.placed.name
+    kind, name = other_side.placed.kind, other_side.placed.name
     stage, reason = _ABSENT.get(kind, ("assembly", "not_in_pack"))
     return _Side(Placement(kind, name, OUT, stage, reason))
 
 
-def _change(before: _Side, after: _Side) -> BlockChange | None:
+def _change(old: _Side, new: _Side) -> BlockChange | None:
     """Return the change of one thing, or None if its block is the same, or on neither side."""
-    tokens = before.tokens, after.tokens
-    if before.content == after.content:
+    tokens = old.tokens, new.tokens
+    if old.content == new.content:
         return None
-    if before.is_out or after.is_out:
-        lacking = before.placed if before.is_out else after.placed
-        word, stage, reason = "in" if before.is_out else "out", lacking.stage, lacking.reason
-    elif CUT in (before.placed.status, after.placed.status):
-        word = "shorter" if len(after.content) < len(before.content) else "longer"
+    if old.is_out or new.is_out:
+        lacking = old.placed if old.is_out else new.placed
+        word, stage, reason = "in" if old.is_out else "out", lacking.stage, lacking.reason
+    elif CUT in (old.placed.status, new.placed.status):
+        word = "shorter" if len(new.content) < len(old.content) else "longer"
         stage, reason = "assembly", "cut"
     else:
-        word, stage, reason = "changed", *_why_changed(before.placed, after.placed)
-    return BlockChange(word, after.placed.kind, after.placed.name, stage, reason, tokens)
+        word, stage, reason = "changed", *_find_reason(old.placed, new.placed)
+    return BlockChange(word, new.placed.kind, new.placed.name, stage, reason, tokens)
 
 
-def _why_changed(before: Placement, after: Placement) -> tuple[str, str]:
+def _find_reason(old: Placement, new: Placement) -> tuple[str, str]:
     """Return why the text of a block changed: a tool waits for facts or no longer waits; else the text is another."""
-    if after.kind == "capability":
-        return (
-            ("evidence", after.reason) if before.reason != after.reason else ("tools", "other_text")
-        )
+    if new.kind == "capability":
+        return ("evidence", new.reason) if old.reason != new.reason else ("tools", "other_text")
     return "assembly", "other_text"
 
 
-def _of_ledger(before: CompiledContext, after: CompiledContext) -> Iterator[LedgerChange]:
+def _ledger_changes(old: CompiledContext, new: CompiledContext) -> Iterator[LedgerChange]:
     """Yield the changed members of the ledger, stages as `stage_hashes.NAME`."""
-    sides = [_flat(compiled.payload["context_ledger"]) for compiled in (before, after)]
+    sides = [_flat(compiled.payload["context_ledger"]) for compiled in (old, new)]
     for member, value in sides[0].items():
         if value != sides[1][member]:
             yield LedgerChange(member, value, sides[1][member])

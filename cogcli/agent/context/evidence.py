@@ -50,7 +50,9 @@ class KnowledgeQuery(NamedTuple):
     run_id: str = ""
 
 
-def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[str]) -> Evidence:
+def retrieve(
+    edges: Iterable[Edge], query: KnowledgeQuery, required_names: Iterable[str]
+) -> Evidence:
     """Return the evidence about the entities of the slots.
 
     `edges` are in the order in which they were written. The result is ordered by distance.
@@ -60,11 +62,11 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
     for edge in visible:
         by_subject[edge.subject].append(edge)
     found, omitted = _within_edges(
-        sorted(_walk(by_subject, query), key=_order), query.limits.max_edges
+        sorted(_walk(by_subject, query), key=_sort_key), query.limits.max_edges
     )
     standings = _Standings(by_subject, query)
     facts = {slot: standings.facts_about(entity) for slot, entity in query.slots.items()}
-    gates = [standings.gate(name) for name in dict.fromkeys(required)]
+    gates = [standings.gate(name) for name in dict.fromkeys(required_names)]
     return Evidence(tuple(found), tuple(omitted), facts, tuple(gates))
 
 
@@ -94,12 +96,14 @@ def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterat
         frontier = following
 
 
-def _order(found: RelatedEdge) -> tuple[object, ...]:
-    edge = found.edge
-    return found.hops, edge.predicate, edge.object, edge.evidence_ref, edge.seq
+def _sort_key(related: RelatedEdge) -> tuple[object, ...]:
+    edge = related.edge
+    return related.hops, edge.predicate, edge.object, edge.evidence_ref, edge.seq
 
 
-def _within_edges(found: list[RelatedEdge], maximum: int) -> tuple[list[RelatedEdge], list[Json]]:
+def _within_edges(
+    related_edges: list[RelatedEdge], maximum: int
+) -> tuple[list[RelatedEdge], list[Json]]:
     left_out = [
         {
             "subject": each.edge.subject,
@@ -107,9 +111,9 @@ def _within_edges(found: list[RelatedEdge], maximum: int) -> tuple[list[RelatedE
             "hops": each.hops,
             "reason": "max_edges",
         }
-        for each in found[maximum:]
+        for each in related_edges[maximum:]
     ]
-    return found[:maximum], left_out
+    return related_edges[:maximum], left_out
 
 
 def fault_of(edge: Edge, query: KnowledgeQuery) -> str:

@@ -56,9 +56,11 @@ def _find_best_intent(scores: Mapping[str, int]) -> str:
     return best[0] if len(best) == 1 else ""
 
 
-def _score(intent: PackIntent, message: str, folded: str) -> int:
+def _score(intent: PackIntent, message: str, folded_message: str) -> int:
     patterns = sum(has_match(pattern, message) for pattern in intent.patterns)
-    return patterns * _BY_PATTERN + sum(has_phrase(folded, phrase) for phrase in intent.phrases)
+    return patterns * _BY_PATTERN + sum(
+        has_phrase(folded_message, phrase) for phrase in intent.phrases
+    )
 
 
 def _words_of(pattern: str, text: str) -> list[str]:

@@ -50,25 +50,25 @@ class Placement(NamedTuple):
         return word in (self.name, self.block_id, *self.names)
 
 
-def placements(found: Compilation) -> tuple[Placement, ...]:
+def placements(compilation: Compilation) -> tuple[Placement, ...]:
     """Return the placement of each thing, in the order of the stages."""
-    blocks = _BlockPlacements(found)
+    blocks = _BlockPlacements(compilation)
     return (
-        *_capabilities(found, blocks),
-        *_place_gates(found),
-        *_edges(found, blocks),
-        *_memories(found, blocks),
+        *_capabilities(compilation, blocks),
+        *_place_gates(compilation),
+        *_edges(compilation, blocks),
+        *_memories(compilation, blocks),
         *blocks.texts(),
-        *_attachments(found),
-        *_state_lines(found),
+        *_attachments(compilation),
+        *_state_lines(compilation),
     )
 
 
-def list_names(known: Iterable[Placement]) -> list[str]:
+def list_names(placements: Iterable[Placement]) -> list[str]:
     """Return all names of these placements."""
     return list(
         dict.fromkeys(
-            word for each in known for word in (each.name, each.block_id, *each.names) if word
+            word for each in placements for word in (each.name, each.block_id, *each.names) if word
         )
     )
 
@@ -76,16 +76,23 @@ def list_names(known: Iterable[Placement]) -> list[str]:
 class _BlockPlacements:
     """The placements of blocks in the assembly."""
 
-    def __init__(self, found: Compilation) -> None:
-        known = (*found.candidates, *found.unfocused)
+    def __init__(self, compilation: Compilation) -> None:
+        known = (*compilation.candidates, *compilation.unfocused)
         self._candidates = {block.block_id: block for block in known}
-        self._kept = {block.block_id: block for block in found.assembly.blocks}
+        self._kept = {block.block_id: block for block in compilation.assembly.blocks}
 
-    def placed(self, kind: str, name: str, block_id: str, why: str, **details: object) -> Placement:
-        """Return the placement of one item in the assembly. `why` is the reason if its block is complete."""
-        wanted, kept = self._candidates[block_id], self._kept.get(block_id)
-        sizes = {"tokens": kept.tokens if kept else wanted.tokens, "priority": wanted.priority}
-        if not wanted.in_focus:
+    def place_block(
+        self, kind: str, name: str, block_id: str, why: str, **details: object
+    ) -> Placement:
+        """Return the placement of one item in the assembly. `why` is used if its block is
+        complete.
+        """
+        candidate, kept = self._candidates[block_id], self._kept.get(block_id)
+        sizes = {
+            "tokens": kept.tokens if kept else candidate.tokens,
+            "priority": candidate.priority,
+        }
+        if not candidate.in_focus:
             return Placement(
                 kind, name, OUT, "attention", "not_in_focus", block_id, details={**sizes, **details}
             )
@@ -93,7 +100,7 @@ class _BlockPlacements:
             status, reason = OUT, "no_room"
         elif kept.truncated:
             status, reason = CUT, "cut"
-            sizes["of_tokens"] = wanted.tokens
+            sizes["of_tokens"] = candidate.tokens
         else:
             status, reason = IN, why
         return Placement(
@@ -105,17 +112,17 @@ class _BlockPlacements:
         for block in self._candidates.values():
             if block.bucket in ("policy", "business", "session"):
                 why = "said" if block.bucket == "session" else "of_pack"
-                placed = self.placed(block.bucket, block.block_id, block.block_id, why)
-                if block.block_id == SUMMARY and placed.status != OUT:
+                place_block = self.place_block(block.bucket, block.block_id, block.block_id, why)
+                if block.block_id == SUMMARY and place_block.status != OUT:
                     refs = {"messages": list(block.provenance_refs)}
-                    reason, details = "summarized", {**placed.details, **refs}
-                    placed = placed._replace(status=CUT, reason=reason, details=details)
-                yield placed
+                    reason, details = "summarized", {**place_block.details, **refs}
+                    place_block = place_block._replace(status=CUT, reason=reason, details=details)
+                yield place_block
 
 
-def _state_lines(found: Compilation) -> Iterator[Placement]:
+def _state_lines(compilation: Compilation) -> Iterator[Placement]:
     """Yield the lines of the agent's state that the prompt lacks or shows in part."""
-    for each in found.compile_input.state_omissions:
+    for each in compilation.compile_input.state_omissions:
         status = OUT if each.reason == "no_room" else CUT
         details = {"missing_tokens": each.tokens}
         yield Placement(
@@ -123,24 +130,24 @@ def _state_lines(found: Compilation) -> Iterator[Placement]:
         )
 
 
-def _capabilities(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
-    tools = {tool.capability: tool for tool in found.surface.tools}
-    redactions = {each.capability: each for each in found.surface.redactions}
-    for id, aliases in _find_known_capabilities(found).items():
+def _capabilities(compilation: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
+    tools = {tool.capability: tool for tool in compilation.surface.tools}
+    redactions = {each.capability: each for each in compilation.surface.redactions}
+    for id, aliases in _find_known_capabilities(compilation).items():
         if id in tools:
-            placed = _place_tool(tools[id], blocks)
+            place_block = _place_tool(tools[id], blocks)
         elif id in redactions:
-            placed = _place_redaction(redactions[id])
-        elif not found.intent.intent:
-            placed = Placement("capability", id, OUT, "intent", found.intent.refused)
+            place_block = _place_redaction(redactions[id])
+        elif not compilation.intent.intent:
+            place_block = Placement("capability", id, OUT, "intent", compilation.intent.refused)
         else:
-            placed = Placement("capability", id, OUT, "tools", "not_in_intent")
-        yield placed._replace(names=aliases)
+            place_block = Placement("capability", id, OUT, "tools", "not_in_intent")
+        yield place_block._replace(names=aliases)
 
 
-def _find_known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
+def _find_known_capabilities(compilation: Compilation) -> dict[str, tuple[str, ...]]:
     """Return the capabilities of the pack and the usable ones, with their other names."""
-    pack, usable = found.compile_input.pack, found.compile_input.capabilities
+    pack, usable = compilation.compile_input.pack, compilation.compile_input.capabilities
     listed = [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
     permitted = [id for each in pack.policy.permissions.values() for id in each.allow]
     known = dict.fromkeys(
@@ -154,7 +161,9 @@ def _place_tool(tool: SurfacedTool, blocks: _BlockPlacements) -> Placement:
     details: Json = {"approval_mode": tool.approval_mode}
     details |= {"gate": tool.gate} if tool.gate else {}
     details |= {"deferred": list(tool.deferred)} if tool.deferred else {}
-    return blocks.placed("capability", tool.capability, f"tool:{tool.capability}", why, **details)
+    return blocks.place_block(
+        "capability", tool.capability, f"tool:{tool.capability}", why, **details
+    )
 
 
 def _place_redaction(redaction: Redaction) -> Placement:
@@ -167,8 +176,8 @@ def _place_redaction(redaction: Redaction) -> Placement:
     )
 
 
-def _place_gates(found: Compilation) -> Iterator[Placement]:
-    for gate in found.evidence.gates:
+def _place_gates(compilation: Compilation) -> Iterator[Placement]:
+    for gate in compilation.evidence.gates:
         status = IN if gate.status == "satisfied" else OUT
         yield Placement(
             "required",
@@ -180,38 +189,40 @@ def _place_gates(found: Compilation) -> Iterator[Placement]:
         )
 
 
-def _edges(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
+def _edges(compilation: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     numbers = {
-        id(each.edge): (number, each.hops) for number, each in enumerate(found.evidence.found)
+        id(each.edge): (number, each.hops) for number, each in enumerate(compilation.evidence.found)
     }
-    slots = {entity: slot for slot, entity in found.query.slots.items()}
-    crowded = {each["subject"] for each in found.evidence.omitted}
-    for edge in found.compile_input.edges:
+    slots = {entity: slot for slot, entity in compilation.query.slots.items()}
+    crowded = {each["subject"] for each in compilation.evidence.omitted}
+    for edge in compilation.compile_input.edges:
         name = f"{slots.get(edge.subject, edge.subject)}.{edge.predicate}"
         if id(edge) in numbers:
             number, hops = numbers[id(edge)]
-            scored = _salience_of(found, edge_ref(edge))
-            placed = blocks.placed(
+            scored = _salience_of(compilation, edge_ref(edge))
+            place_block = blocks.place_block(
                 "evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops, **scored
             )
         else:
-            reason = explain_hidden(edge, found.query) or fault_of(edge, found.query)
+            reason = explain_hidden(edge, compilation.query) or fault_of(edge, compilation.query)
             reason = reason or ("max_edges" if edge.subject in crowded else "unreached")
-            placed = Placement("evidence", name, OUT, "evidence", reason)
+            place_block = Placement("evidence", name, OUT, "evidence", reason)
         names = (edge.subject, f"{edge.subject}.{edge.predicate}", edge.evidence_ref)
-        yield placed._replace(names=names, details={**placed.details, **_statement_of(edge)})
+        yield place_block._replace(
+            names=names, details={**place_block.details, **_statement_of(edge)}
+        )
 
 
-def _salience_of(found: Compilation, ref: str) -> Json:
+def _salience_of(compilation: Compilation, ref: str) -> Json:
     """Return the salience of a reference, if the attention of the turn ranked it."""
-    attention = found.compile_input.attention
+    attention = compilation.compile_input.attention
     scored = attention is not None and ref in attention.salience
     return {"salience": attention.salience[ref]} if attention is not None and scored else {}
 
 
-def _attachments(found: Compilation) -> Iterator[Placement]:
-    held = found.compile_input.held_attachments
-    for place, each in enumerate(found.compile_input.request.attachments):
+def _attachments(compilation: Compilation) -> Iterator[Placement]:
+    held = compilation.compile_input.held_attachments
+    for place, each in enumerate(compilation.compile_input.request.attachments):
         id, name = f"attachment:{place}", str(each.get("name"))
         where = (OUT, "attention", "held") if place in held else (IN, "assembly", "said")
         yield Placement("attachment", id, *where, names=(name,), details={"file": name})
@@ -222,18 +233,18 @@ def _statement_of(edge: Edge) -> Json:
     return dict(zip(STATEMENT, stated, strict=True))
 
 
-def _memories(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
-    reasons = {each["memory_id"]: each["reason"] for each in found.memory.omitted}
-    for memory in found.compile_input.memories:
+def _memories(compilation: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
+    reasons = {each["memory_id"]: each["reason"] for each in compilation.memory.omitted}
+    for memory in compilation.compile_input.memories:
         id = memory.memory_id
         if id in reasons:
-            placed = Placement("memory", id, OUT, "memory", reasons[id])
+            place_block = Placement("memory", id, OUT, "memory", reasons[id])
         else:
-            scored = _salience_of(found, id)
-            placed = blocks.placed("memory", id, f"memory:{id}", "recalled", **scored)
+            scored = _salience_of(compilation, id)
+            place_block = blocks.place_block("memory", id, f"memory:{id}", "recalled", **scored)
         about = {
             "entity": memory.entity,
             "predicate": memory.predicate,
             "class": memory.memory_class,
         }
-        yield placed._replace(names=(memory.entity,), details={**placed.details, **about})
+        yield place_block._replace(names=(memory.entity,), details={**place_block.details, **about})

@@ -24,8 +24,9 @@ _MISSING = "evidence_missing:"
 
 
 class PolicyResult(NamedTuple):
-    """The guardrails that match the message, and the capabilities that are forbidden whatever the
-    facts and the arguments are."""
+    """The guardrails that match the message, and the capabilities that are forbidden for any facts
+    and arguments.
+    """
 
     must_refuse: tuple[str, ...]
     must_escalate: tuple[str, ...]

@@ -162,13 +162,13 @@ class _EventFold:
                 self.whole = self.done = True
         return ""
 
-    def _add(self, found: AnthropicEvent) -> str:
+    def _add(self, event: AnthropicEvent) -> str:
         """Add a piece to a block, and return the text that it adds."""
-        block = self._blocks.get(-1 if found.index is None else found.index)
+        block = self._blocks.get(-1 if event.index is None else event.index)
         if block is None:
             return ""
-        text = found.delta.text
-        block.pieces.append(text or found.delta.partial_json)
+        text = event.delta.text
+        block.pieces.append(text or event.delta.partial_json)
         return text if block.begun.type == "text" else ""
 
     @property

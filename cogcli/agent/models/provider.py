@@ -103,7 +103,7 @@ class ProviderModel:
 
     def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
         with self._our_errors(cancel), self._open_reply(request, cancel, stream=False) as reply:
-            return self._whole(request, reply.whole())
+            return self._read_unstreamed(request, reply.whole())
 
     def stream(
         self, request: ModelRequest, cancel: Cancellation
@@ -112,11 +112,11 @@ class ProviderModel:
         try:
             with self._our_errors(cancel), self._open_reply(request, cancel, stream=True) as reply:
                 if "json" in reply.head.header("content-type"):  # a server that does not stream
-                    finished = self._whole(request, reply.whole())
+                    finished = self._read_unstreamed(request, reply.whole())
                     yield Delta(finished.text)
                     return finished
                 fold = self._api.fold()
-                for words in _take_whole_words(self._pieces(reply, fold), pieces):
+                for words in _split_at_spaces(self._pieces(reply, fold), pieces):
                     yield Delta(self._context.secrets.mask_text(words))
                 return self._read_reply(request, fold.value, reply.head)
         except ModelError as error:
@@ -155,7 +155,7 @@ class ProviderModel:
         error.partial = self._context.secrets.mask_text(text)
         return error
 
-    def _whole(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
+    def _read_unstreamed(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
         value = self._parse_body(reply)
         if error := parse_error(value):  # some servers report it with status 200
             raise model_error(kind_of(error), error)
@@ -187,12 +187,12 @@ class ProviderModel:
         return ModelReply(found.text, calls, found.finish, usage, model, id)
 
     def _usage(
-        self, request: ModelRequest, found: ProviderReply, calls: tuple[Json, ...]
+        self, request: ModelRequest, reply: ProviderReply, calls: tuple[Json, ...]
     ) -> TokenUsage:
-        tokens_in, tokens_out = found.tokens_in, found.tokens_out
+        tokens_in, tokens_out = reply.tokens_in, reply.tokens_out
         if tokens_in is not None and tokens_out is not None:
             return TokenUsage(tokens_in, tokens_out)
-        own = estimate_usage(self._context.count, request, found.text, calls)
+        own = estimate_usage(self._context.count, request, reply.text, calls)
         tokens_in = own.tokens_in if tokens_in is None else tokens_in
         return TokenUsage(tokens_in, own.tokens_out if tokens_out is None else tokens_out, True)
 
@@ -269,13 +269,14 @@ class ProviderModel:
         return quote(f"{self._name}: {text}", self._context.secrets)
 
 
-def _take_whole_words(pieces: Iterator[str], taken: list[str]) -> Iterator[str]:
-    """Yield the text of pieces in whole words, so that no key is split: keys contain no space. Each piece is
-    added to `taken`.
+def _split_at_spaces(pieces: Iterator[str], seen_pieces: list[str]) -> Iterator[str]:
+    """Yield the text of pieces in whole words, so that no key is split: keys contain no space.
+
+    Each piece is added to `seen_pieces`.
     """
     held: list[str] = []
     for piece in pieces:
-        taken.append(piece)
+        seen_pieces.append(piece)
         last = piece[_find_last_word(piece) :]
         if last == piece:
             held.append(piece)

@@ -134,10 +134,10 @@ def open_adapter(settings: ModelSettings, context: ModelContext) -> ScriptedMode
     return ScriptedModel(read_script(settings.file, settings.name), settings, context)
 
 
-def read_script(path: str, shown: str) -> Script:
+def read_script(path: str, display_path: str) -> Script:
     """Return the script in a file. Raise ProblemsFound with every fault and its place."""
-    _, parsed = read_file(path, file=shown)
-    report = ProblemReport(shown, parsed.places, subject="script")
+    _, parsed = read_file(path, file=display_path)
+    report = ProblemReport(display_path, parsed.places, subject="script")
     if parsed.value is not None:
         check_shape(SCRIPT, parsed.value, report)
         _check_entries(parsed.value, report)
@@ -145,7 +145,7 @@ def read_script(path: str, shown: str) -> Script:
         raise ProblemsFound(problems)
     entries = ScriptFile.of(clean_value(SCRIPT, parsed.value)).replies
     by_number = [entry for entry in entries if not entry.when for _ in range(entry.times)]
-    return Script(shown, tuple(entry for entry in entries if entry.when), tuple(by_number))
+    return Script(display_path, tuple(entry for entry in entries if entry.when), tuple(by_number))
 
 
 def _check_entries(raw: Json, report: ProblemReport) -> None:

@@ -39,7 +39,7 @@ def open_adapter(settings: ModelSettings, context: ModelContext) -> TranscriptMo
     return TranscriptModel(exchanges[context.sent :], info)
 
 
-def read_transcript(path: str, shown: str) -> list[Exchange]:
+def read_transcript(path: str, display_path: str) -> list[Exchange]:
     """Return the exchanges of a file, one per line. Raise ProblemsFound with the place of the first fault."""
     line = 0
     try:
@@ -49,16 +49,18 @@ def read_transcript(path: str, shown: str) -> list[Exchange]:
             found.append(_exchange_from(loads(text)))
         return found
     except UnreadableFile as refused:
-        problem = Problem("yaml.io", "E", shown, 0, 0, "", refused.message, "name a regular file")
+        problem = Problem(
+            "yaml.io", "E", display_path, 0, 0, "", refused.message, "name a regular file"
+        )
     except InvalidJson as refused:
         problem = Problem(
-            refused.code, "E", shown, line, max(refused.column, 1), "", refused.message
+            refused.code, "E", display_path, line, max(refused.column, 1), "", refused.message
         )
     except (KeyError, TypeError, ValueError):
         message = (
             "is not a recorded exchange, expected {request_hash, reply} or {request_hash, error}"
         )
-        problem = Problem("value.type", "E", shown, line, 1, "", message)
+        problem = Problem("value.type", "E", display_path, line, 1, "", message)
     raise ProblemsFound([problem])
 
 

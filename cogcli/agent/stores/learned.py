@@ -12,7 +12,7 @@ from cogcli.agent.profile import (
     STYLE,
     Statement,
     UserProfile,
-    clean,
+    bound_statement,
     entity_of,
     fold_profile,
     statement_from,
@@ -99,7 +99,7 @@ def _statement(stored: StoredProposal) -> Statement | None:
     """Return the bounded statement of a proposal, or None if it is not about a profile."""
     notes: list[Note] = []
     found = statement_from(stored.proposal.predicate, stored.proposal.value)
-    return clean(found, found.field, notes) if found else None
+    return bound_statement(found, found.field, notes) if found else None
 
 
 def _members(profile: UserProfile) -> Iterable[tuple[str, str, object]]:

@@ -9,7 +9,7 @@ from agent_strategies import NOW, TOOL, begun
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.agent.cognition.context_for_model import fit_context, recorded_needs
+from cogcli.agent.cognition.context_for_model import fit_context, restore_recorded_sizes
 from cogcli.agent.context.compiler import CompiledContext, compile_context
 from cogcli.agent.context.placements import IN, placements
 from cogcli.agent.prompts import build_reasoning_prompt
@@ -121,5 +121,5 @@ def test_a_context_is_compiled_again_from_its_recorded_report() -> None:
     report: dict[str, Any] = context.payload["budget_report"]
     assert report["reserved"] > 0
     bare = given._replace(reserved=0, state_omissions=())
-    again = compile_context(recorded_needs(bare, report))
+    again = compile_context(restore_recorded_sizes(bare, report))
     assert again.payload == context.payload

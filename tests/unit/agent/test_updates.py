@@ -10,7 +10,7 @@ from agent_strategies import NOW, begun
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.agent.bounds import json_size, shortened
+from cogcli.agent.bounds import json_size, shorten_json
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.reply import MAX_CALL_BYTES, Reply
 from cogcli.agent.state import AgentState, ReasoningContext
@@ -220,7 +220,7 @@ def test_a_shortened_value_fits_and_keeps_its_kind(value: Any, room: int) -> Non
         whole = json_size(value)
     except TypeError:
         return  # an integer beyond what JSON holds
-    short, cut = shortened(value, room)
+    short, cut = shorten_json(value, room)
     assert json_size(short) <= max(room, 4)
     assert cut == (whole > room)
     assert type(short) is type(value) or short is None
@@ -239,7 +239,7 @@ def test_a_shortened_value_fits_and_keeps_its_kind(value: Any, room: int) -> Non
     ],
 )
 def test_what_has_no_room_is_left_out(value: Any, room: int, short: Any) -> None:
-    assert shortened(value, room) == (short, True)
+    assert shorten_json(value, room) == (short, True)
 
 
 def test_a_session_goes_on_with_a_new_goal() -> None:

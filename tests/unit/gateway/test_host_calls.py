@@ -184,5 +184,5 @@ def test_a_host_without_ids_is_compared_by_its_arguments(tmp_path: Path) -> None
 
 
 def test_a_large_response_is_recorded_as_its_digest() -> None:
-    assert host_calls._bounded("a") == "a"
-    assert host_calls._bounded("a" * 2_000_000)["bytes"] == 2_000_002  # type: ignore[index]
+    assert host_calls._limit_response("a") == "a"
+    assert host_calls._limit_response("a" * 2_000_000)["bytes"] == 2_000_002  # type: ignore[index]
