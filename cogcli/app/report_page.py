@@ -9,7 +9,7 @@ from pathlib import Path
 from cogcli import __version__
 from cogcli.app.episodes import read_status
 from cogcli.app.explain import pages
-from cogcli.app.policy_history import explain_episode
+from cogcli.app.policy_explanation import explain_episode
 from cogcli.app.settings import Settings
 from cogcli.app.state_document import iterate_shown_events
 from cogcli.app.verify_episodes import verify_episode

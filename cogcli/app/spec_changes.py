@@ -12,12 +12,8 @@ from shlex import join
 from typing import Final, Literal
 
 from cogcli.app.ask_again import invoke_command, is_agent_run
-from cogcli.app.policy_history import (
-    DecisionChange,
-    EpisodeComparison,
-    compare_with_present,
-    read_governed,
-)
+from cogcli.app.policy_comparison import DecisionChange, EpisodeComparison, compare_with_present
+from cogcli.app.policy_history import read_governed
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, UnusableEnvironment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cogcli.app.policy_history import DecisionChange
+from cogcli.app.policy_comparison import DecisionChange
 from cogcli.cli.envelope import dumps
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -72,7 +72,7 @@ class CountedLimit(Record):
 
 
 class ExplainedCall(DisplayedVerdict):
-    """A governed call and the reasons of its verdict (`app.policy_history.explain_episode`)."""
+    """A governed call and the reasons of its verdict (`app.policy_explanation.explain_episode`)."""
 
     step_id: str
     capability: str

@@ -11,14 +11,9 @@ from typing import Annotated
 from cogcli.app.episodes import find as find_episode
 from cogcli.app.episodes import find_all
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack, run_rule_tests
-from cogcli.app.policy_history import (
-    EpisodeComparison,
-    GovernedLog,
-    compare_logs,
-    explain_episode,
-    is_shadow_run,
-    read_compared,
-)
+from cogcli.app.policy_comparison import EpisodeComparison, compare_logs, read_compared
+from cogcli.app.policy_explanation import explain_episode
+from cogcli.app.policy_history import GovernedLog, is_shadow_run
 from cogcli.app.policy_prover import prove_packs
 from cogcli.app.spooled_values import SpooledValues
 from cogcli.base.errors import NO, OK, PENDING, VETOED, UnusableEnvironment, UsageError

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from cogcli.app import spooled_values
-from cogcli.app.policy_history import ExplainedDecisions
+from cogcli.app.policy_explanation import ExplainedDecisions
 from cogcli.app.spooled_values import SpooledValues
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.value_types import Json
