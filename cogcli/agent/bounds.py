@@ -99,7 +99,7 @@ def truncate_value(value: object, limit: int, subject: str, notes: list[Note]) -
 
 
 def shorten_json(value: object, max_bytes: int) -> tuple[object, bool]:
-    """Shorten a JSON value to about `room` bytes, and return it with whether a part is missing.
+    """Shorten a JSON value to about `max_bytes` bytes, and return it with whether a part is missing.
 
     Objects and lists lose their last members, texts their end.
     """

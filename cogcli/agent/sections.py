@@ -74,7 +74,7 @@ class FittedSection(NamedTuple):
 def fit_sections(
     sections: Iterable[DataSection], max_tokens: int, tokenizer: Tokenizer
 ) -> list[FittedSection]:
-    """Fit the sections into `room` tokens. The last ones shrink first. Headers and kept lines stay."""
+    """Fit the sections into `max_tokens` tokens. The last ones shrink first. Headers and kept lines stay."""
     fitted = [
         _render_section(section, [line.render() for line in section.lines], tokenizer)
         for section in sections

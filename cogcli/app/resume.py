@@ -255,7 +255,7 @@ def _select_reuse(
     reasons_by_step: Mapping[str, str],
     inputs: Mapping[str, object],
 ) -> ReusedSteps:
-    """Return the results that a rerun reuses. `changed` are steps that must run, each with the reason."""
+    """Return the results that a rerun reuses. `reasons_by_step` are steps that must run, each with the reason."""
     if rerun_request.failed_items:
         failed = find_failed_loops(log, plan)
         reuse = plan_reuse(log, plan, {**reasons_by_step, **failed}, loops=failed)

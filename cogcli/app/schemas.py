@@ -37,7 +37,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(name: str, known_ids: KnownIds | None = None) -> Json:
-    """Return the schema of this name. A schema of a spec file accepts only the ids in `known`.
+    """Return the schema of this name. A schema of a spec file accepts only the ids in `known_ids`.
 
     Raise UsageError, with a suggestion, for an unknown name."""
     if name in SPECS:

@@ -188,8 +188,10 @@ def first_difference(a: object, b: object) -> str | None:
     return (found[0].path or ".") if found else None
 
 
-def declared_specs(directory: Path | None, events: Iterable[Event]) -> DeclaredPlaces:
-    """Return what the episode's skill declares. Empty if the episode does not contain its specs."""
+def read_declared_places(directory: Path | None, events: Iterable[Event]) -> DeclaredPlaces:
+    """Return the places that the pinned skill of an episode declares. Empty if its specs are not
+    stored.
+    """
     from cogcli.report.lineage import NOTHING, declared_places
 
     started = next(iter(events), None)

@@ -111,7 +111,7 @@ def run_skill_case(
 ) -> CaseRun:
     """Run a case in an empty folder.
 
-    If its layer is not `trusted`, its real calls may reach only the hosts `allow_hosts`. Raise
+    If its layer is not `is_trusted`, its real calls may reach only the hosts `allow_hosts`. Raise
     CaseFault before anything runs.
     """
     log = _read_log(settings, case) if case.recorded else None

@@ -286,7 +286,7 @@ def _tls_context(environ: Mapping[str, str], *, is_empty: bool = False) -> ssl.S
     """Return a TLS context that trusts the bundled authorities, or those that a trusted environment
     names.
 
-    With `plain` nothing is loaded, so that no certificate is accepted. The standard library's
+    With `is_empty` nothing is loaded, so that no certificate is accepted. The standard library's
     default context would read the environment of the process.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -30,7 +30,7 @@ def bad_byte(text: str) -> str:
 
 
 def require_text(text: str, label: str, hint: str = "write it in UTF-8") -> str:
-    """Return the text. Raise UsageError `input.encoding` if it is not UTF-8; `what` names it."""
+    """Return the text. Raise UsageError `input.encoding` if it is not UTF-8; `label` names it."""
     if found := bad_byte(text):
         raise UsageError("input.encoding", f"{label} is not UTF-8: {found}", hint=hint)
     return text

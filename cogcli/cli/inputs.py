@@ -77,7 +77,7 @@ class CommandInputs:
             self.frame = self._collect(read) or {}
 
     def _set_object(self, load: Callable[[], Json]) -> None:
-        """Set the inputs to the object that `read` returns."""
+        """Set the inputs to the object that `load` returns."""
         self.inputs = self._collect(load) or {}
         self.origins = dict.fromkeys(self.inputs, FILE)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cogcli.app.state_document import declared_specs
+from cogcli.app.state_document import read_declared_places
 from cogcli.base.problems import suggestion
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
@@ -62,7 +62,9 @@ def _write_timeline(context: CommandContext, traced: TracedEpisode) -> None:
 def _target_flows(traced: TracedEpisode) -> list[TargetFlow]:
     """Return the written targets; with `--step` only those that the step reads or writes."""
     flows = lineage.targets(
-        traced.history, Lineage(traced.events), declared_specs(traced.directory, traced.events)
+        traced.history,
+        Lineage(traced.events),
+        read_declared_places(traced.directory, traced.events),
     )
     if not traced.step:
         return flows
@@ -119,7 +121,7 @@ def _cause_chains(context: CommandContext, traced: TracedEpisode) -> list[list[s
     reference = traced.flags.why or ""
     if reference == "outputs.response" and (reply := traced.history.turns.reply_causes):
         return [[reference, *reply]]
-    flow, specs = Lineage(traced.events), declared_specs(traced.directory, traced.events)
+    flow, specs = Lineage(traced.events), read_declared_places(traced.directory, traced.events)
     places = known_places(flow, lineage.targets(traced.history, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):
         some = f"there is {', '.join(places[:10])}" if places else ""

@@ -314,7 +314,7 @@ def root(completer: Completer | None = None) -> LazyGroup:
 
 @cache  # several command lines in one process: help, tests
 def group(name: str, completer: Completer | None = None) -> LazyGroup:
-    """Return a group, or the root, which has the global flags, if `words` is empty."""
+    """Return a group, or the root, which has the global flags, if `name` is empty."""
     declared = [] if name else GlobalFlags.declared()
     built = LazyGroup(
         params=[_parameter(*each, completer) for each in declared],

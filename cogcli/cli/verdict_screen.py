@@ -51,7 +51,7 @@ def details(
     repeat_command: str = "",
     detail_by_check: Mapping[str, str] = NOTHING,
 ) -> list[StyledLine]:
-    """Return the lines of a failed result: each check with its location, the details in `more`, the
+    """Return the lines of a failed result: each check with its location, the details in `detail_by_check`, the
     request, and the command that repeats it.
     """
     sign, dot = out.glyphs.sign(_SIGN[verdict.status]), out.glyphs.dot

@@ -43,7 +43,7 @@ class HookFault(Exception):
 
 
 def run_hook(arguments: "Sequence[str]") -> int:
-    """Decide about one call, and return the exit code. `words` follow `cogcli gateway hook`. Raise nothing."""
+    """Decide about one call, and return the exit code. `arguments` follow `cogcli gateway hook`. Raise nothing."""
     host = arguments[0] if arguments else ""
     try:
         if host not in SECONDS:

@@ -87,7 +87,9 @@ class OfferedTool(NamedTuple):
 
     @property
     def proposes_read_only(self) -> bool:
-        """Whether its server says that it changes nothing. This decides nothing."""
+        """Whether the server's annotations claim that the tool changes nothing. No decision follows
+        from it.
+        """
         return read_record(ToolHints, self.definition.get("annotations")).readOnlyHint
 
     def inputs_from(self, arguments: Json) -> Json:

@@ -27,7 +27,7 @@ RUFF: Final = ProcessLimits(4 * _MIB, 2048 * _MIB, 20, 16 * _MIB)
 """The limits of the formatter of Python, which is a program."""
 
 
-def confined(
+def run_confined(
     function: str,
     *,
     content: bytes | None = None,
@@ -35,8 +35,10 @@ def confined(
     read: Sequence[str] = (),
     **arguments: Any,
 ) -> dict[str, Any]:
-    """Return the result of `module:function` of this package in a confined process. `about` begins the messages,
-    `read` names the files and folders that it reads. Raises as `call_confined`.
+    """Run `module:function` of this package in a confined process, and return its result.
+
+    `about` begins the messages of errors, `read` names the files and folders that it may read.
+    Raise the errors of `call_confined`.
     """
     return call_confined(
         f"cogcli.official.{function}",

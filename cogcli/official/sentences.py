@@ -125,7 +125,7 @@ class Block(NamedTuple):
 
 
 def require_size(text: str, max_characters: int) -> None:
-    """Raise Refused for a text of more than `most` characters."""
+    """Raise Refused for a text of more than `max_characters` characters."""
     if len(text) > max_characters:
         raise Refused(
             "too-large",

@@ -102,9 +102,9 @@ def first_problems(problems_found: Iterable[dict[str, object]]) -> list[dict[str
 def csv_lines(
     text: str, delimiter: str, *, keeps_empty: bool = False, is_truncated: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (number of its first line, cells) of each record, without empty ones unless `empty`.
+    """Yield (number of its first line, cells) of each record, without empty ones unless `keeps_empty`.
 
-    Raise Refused for NUL characters, and for quotes that do not close, unless the text was `cut`.
+    Raise Refused for NUL characters, and for quotes that do not close, unless the text was `is_truncated`.
     """
     if len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise Refused(

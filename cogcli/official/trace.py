@@ -102,7 +102,7 @@ def analyze_trace(
 
 
 def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise Refused if a value is not one of `known`."""
+    """Raise Refused if a value is not one of `choices`."""
     if value not in choices:
         raise Refused(
             "unsupported", f"{name}: {value!r:.40} is not known; known are {', '.join(choices)}"

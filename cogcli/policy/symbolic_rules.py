@@ -80,7 +80,9 @@ class Readings:
         """The rules that were read and whose values no kind of call fixes."""
 
     def open_value(self, kind: str | None) -> SymbolicValue:
-        """Return a value that may be anything of a kind, or fail. Without a kind it may be of any."""
+        """Return an unknown value of a kind, whose evaluation may also fail. Without a kind, of any
+        kind.
+        """
         kinds = KINDS if kind is None else (ABSENT_KIND, kind)
         found = self.facts.unknown(kinds)
         if kind is None:

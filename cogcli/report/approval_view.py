@@ -60,7 +60,7 @@ class Argument(NamedTuple):
         return self.value if isinstance(self.value, str) else _json(self.value)
 
     def shown(self, *, in_full: bool) -> str:
-        """Return the value for a screen. Unless `whole`, a long text that decides nothing is cut."""
+        """Return the value for a screen. Unless `in_full`, a long text that decides nothing is cut."""
         text = visible_block(self.text)
         if in_full or self.decides or len(text) <= LONGEST:
             return text
@@ -115,7 +115,7 @@ class ApprovalView(NamedTuple):
     def rows(self, *, in_full: bool = False, with_answers: bool = True) -> list[tuple[str, str]]:
         """Return the names and texts to show, in order. Control characters in data are visible.
 
-        With `answers` the commands that answer are among them.
+        With `with_answers` the commands that answer are among them.
         """
         rows = [("action", " · ".join(filter(None, (self.action, self.step, self.binding))))]
         # With a prefix, so that no argument looks like one of the rows below.

@@ -72,7 +72,7 @@ def problems_summary(
 ) -> str:
     """Return the counts of problems, such as `1 error, 2 warnings.`
 
-    If `shipped` is given, the problems of these files are counted separately: `1 error, 0 warnings
+    If `shipped_files` is given, the problems of these files are counted separately: `1 error, 0 warnings
     in your files, 1 fixable with --fix; shipped: 2 warnings.`"""
     if shipped_files is None or not problems:
         return f"{_render_counts(problems)}."

@@ -133,7 +133,7 @@ def _diff_values(before: Json, after: Json) -> list[DiffLine]:
 def _diff_by_name(
     before: Json, after: Json, diff_values: Callable[[str, object, object], DiffLine]
 ) -> list[DiffLine]:
-    """Return one line per name. `both` returns the line for two values; other lines are for a value
+    """Return one line per name. `diff_values` returns the line for two values; other lines are for a value
     that only one side has."""
     changes = []
     for name in dict.fromkeys([*before, *after]):

@@ -88,6 +88,7 @@ def _assign_layers(rank: dict[str, int], edges: list[tuple[str, str]]) -> dict[s
 
 
 def _route(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]) -> list[str]:
+    """Return the node ids along an edge. Each layer that it crosses gets a placeholder id."""
     a, b = edge
     passed = {level: f"{a}\n{b}\n{level}" for level in range(depth[a] + 1, depth[b])}
     for level, id in passed.items():

@@ -50,7 +50,7 @@ def named_rows(
 
 
 def fit(text: str, width: int | None, used_columns: int = 0) -> str:
-    """Return as much of the text as fits after `used` columns. Without a width, return all of
+    """Return as much of the text as fits after `used_columns` columns. Without a width, return all of
     it."""
     return text if width is None else truncate(text, width - used_columns)
 

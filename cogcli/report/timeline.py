@@ -157,7 +157,7 @@ def _measure_widths(bars: list[Bar], names: list[str], glyphs: Glyphs) -> _Width
 
 
 def _find_span(bars: list[Bar], fold: History, is_part: str) -> tuple[int, int]:
-    """Return the start and end of the axis: those of the run, or with `only` those of the bars."""
+    """Return the start and end of the axis: those of the run, or with `is_part` those of the bars."""
     last = max(bar.end_ms for bar in bars)
     if is_part:
         return min(bar.start_ms for bar in bars), last

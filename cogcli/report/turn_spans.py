@@ -61,7 +61,7 @@ class TurnSpans:
         """By model call: the time of the request."""
 
     def apply(self, event: Event, payload: Payload, run: TraceSpan, previous_time: int) -> bool:
-        """Add an event of a turn. Return False for any other event. `before` is the time of the
+        """Add an event of a turn. Return False for any other event. `previous_time` is the time of the
         previous event."""
         number = getattr(payload, "turn", None)
         if type(number) is not int or not isinstance(payload, _PARTS):

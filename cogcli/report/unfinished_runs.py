@@ -84,7 +84,7 @@ def _mark_stopped(steps: list[StepHistory], *, waiting: bool) -> list[StepHistor
 def describe(
     unfinished: UnfinishedState, now: str, format_time: Callable[[str], str]
 ) -> list[tuple[str, str]]:
-    """Return a status word and a sentence for each request and step. `when` formats times."""
+    """Return a status word and a sentence for each request and step. `format_time` formats times."""
     rows = [(WAITS, _describe_request(ask, now, format_time)) for ask in unfinished.asks]
     for step in unfinished.doubtful:
         what = "may have happened before the run stopped: check the remote service"

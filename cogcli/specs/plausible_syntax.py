@@ -114,7 +114,7 @@ def find_plausible(
 ) -> ReferenceLookalike | None:
     """Return the first part of a string that looks like a reference, or None for plain text.
 
-    `named` is as in `placeholders`.
+    `known_only` is as in `placeholders`.
     """
     found = next(placeholders(text, loops, known_only=known_only), None)
     if found or len(text) > _LONGEST:

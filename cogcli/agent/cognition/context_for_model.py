@@ -25,7 +25,7 @@ _ALL = 1_000_000_000
 
 
 def fit_context(context: CompiledContext, build: BuildPrompt, max_tokens: int) -> CompiledContext:
-    """Return the context whose prompt has at most `room` tokens, or an overpacked one."""
+    """Return the context whose prompt has at most `max_tokens` tokens, or an overpacked one."""
     if context.refused or context.overpacked:
         return context
     prompt = build(context, max_tokens)

@@ -218,7 +218,7 @@ def invocation_of(
     request: AgentRequest,
     policy_request: PolicyRequest,
 ) -> Invocation:
-    """Return a request to the agent of a pack. `asked` names pack and intent, user, ceiling and budgets.
+    """Return a request to the agent of a pack. `policy_request` names pack and intent, user, ceiling and budgets.
 
     Raises UnusableEnvironment `pack.unknown`, `pack.mismatch`; UsageError for a mode or a budget above the pack's.
     """

@@ -94,7 +94,9 @@ class ModelPlanner:
         return max(0, view.room - tools - _repair_tokens(view.room))
 
     def _request_tools(self, view: JudgmentView) -> tuple[Json, ...]:
-        """Return the tools in the request to a model that takes them there."""
+        """Return the tools for the request, or none for a model that does not take tools in a
+        request.
+        """
         if "tools" not in self._info.features:
             return ()
         return tuple(tool.to_payload() for tool in list_tools(view))

@@ -54,8 +54,8 @@ class Observer:
         """Whether a gate after a call refused its response."""
 
     @property
-    def learned(self) -> tuple[Edge, ...]:
-        """The facts of the run's calls, in order."""
+    def learned_edges(self) -> tuple[Edge, ...]:
+        """The facts from the run's calls, in order."""
         return tuple(self._learned)
 
     def apply(self, event: Event) -> None:

@@ -52,7 +52,7 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
         elif event.event_type == ContextCompiled.event.name:
             turn, context = event.payload["turn"], event.payload["context"]
             compile_input = invocation.compile_input(
-                turn, started.run_id or "", started.trace_id or "", now, seen.learned
+                turn, started.run_id or "", started.trace_id or "", now, seen.learned_edges
             )
             if invocation.policy.edition >= LATEST_EDITION:
                 compile_input = compile_input._replace(attention=attention_from(logged))

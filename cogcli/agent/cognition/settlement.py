@@ -152,7 +152,7 @@ def _gate_and_conflict(loop: Progress) -> tuple[float, float]:
     presses by the time that its answer took."""
     if loop.policy.edition < LATEST_EDITION:
         return 0.0, float(bool(loop.seen.conflicts))
-    learned = ((edge.subject, edge.predicate) for edge in loop.seen.learned)
+    learned = ((edge.subject, edge.predicate) for edge in loop.seen.learned_edges)
     found = loop.contradictions
     return (
         gate_pressure(_gate_waits(loop), soft=loop.invocation.limits["soft"]),

@@ -134,7 +134,7 @@ def _facts_at(loop: Progress, now: str) -> Facts:
     """Return the facts about the entities of the request at a time, since evidence may become stale during a turn."""
     state, invocation = loop.root.run.state, loop.invocation
     compiled = invocation.compile_input(
-        loop.turn, state.run_id, state.trace_id, now, loop.seen.learned
+        loop.turn, state.run_id, state.trace_id, now, loop.seen.learned_edges
     )
     return find_evidence(compiled, invocation.intent)[1].facts
 
@@ -143,7 +143,7 @@ def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
     """Compile the context of the turn, and append it. A prompt for a model gets this fraction of its tokens."""
     state = loop.root.run.state
     compile_input = loop.invocation.compile_input(
-        loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned
+        loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned_edges
     )
     if loop.policy.edition >= LATEST_EDITION:
         compile_input = compile_input._replace(attention=attention_from(loop.record.logged))

@@ -147,7 +147,7 @@ def accept_written_files(
 def _digest_written_files(
     deciding_files: DecidingFiles, content_by_path: Mapping[str, bytes]
 ) -> dict[str, str]:
-    """Return the digests of the written files that are deciding files, by name. `located` contains
+    """Return the digests of the written files that are deciding files, by name. `content_by_path` contains
     the contents by path."""
     # To find the place of a file takes calls of the system, so only files of these names are looked at.
     names = {os.path.basename(path) for path in content_by_path}

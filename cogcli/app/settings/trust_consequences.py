@@ -79,7 +79,7 @@ def mask_line(text: str) -> str:
 
 
 def find_consequences(key: DeclarationKey, old: Any, new: Any) -> Iterator[Consequence]:
-    """Yield the consequences of a changed declaration. `before` or `after` may be MISSING."""
+    """Yield the consequences of a changed declaration. `old` or `new` may be MISSING."""
     severity = _severity_of(key)
     for text in _find_new_actions(key, old, new):
         yield Consequence(severity, mask_line(text))

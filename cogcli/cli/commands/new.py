@@ -221,7 +221,7 @@ def scenario(
 def _answer_created(
     context: CommandContext, specs: NewSpecs, *, global_flags: str | None = None
 ) -> int:
-    """Print the created files. Notes and next commands, with the flags `again`, go to stderr."""
+    """Print the created files. Notes and next commands, with the flags `global_flags`, go to stderr."""
     global_flags = context.again if global_flags is None else global_flags
     context.own["created"] = specs.files
     context.answer("".join(f"{visible(file)}\n" for file in specs.files))

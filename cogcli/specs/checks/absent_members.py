@@ -21,7 +21,7 @@ def report_absent(
 ) -> None:
     """Report `ref.field`, or `ref.walk` if the path leads into a value without members.
 
-    The first `start` segments of the path exist. `inside` is the result of following the other segments.
+    The first `start` segments of the path exist. `result` is the result of following the other segments.
     """
     absent, failed = result.absent, start + result.failed
     if absent is None:
