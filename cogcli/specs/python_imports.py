@@ -314,7 +314,7 @@ def _resolve_module_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, 
 
 
 def _find_imports(body: Iterable[ast.stmt], called_functions: Collection[str]) -> Iterator[Import]:
-    """Yield the imports in statements that always run. Of functions, only those named in `called_functions` are searched."""
+    """Yield the imports in statements that always run, and in the functions of `called_functions`."""
     for node in body:
         match node:
             case ast.Import() | ast.ImportFrom():

@@ -85,8 +85,8 @@ def verify(
 ) -> Verification:
     """Return the verdict on a plan before it runs.
 
-    `remaining` are the remaining budgets, `missing_evidence` is the missing required evidence, `trips` are the trips of the
-    loop guard by step, and `conflicts` is the required evidence with two values.
+    `remaining` are the remaining budgets, `missing_evidence` is the missing required evidence,
+    `trips` are the trips of the loop guard by step, and `conflicts` is the required evidence with two values.
     """
     if candidate.fault:
         return Verification((FailedCheck(candidate.fault),))
