@@ -122,8 +122,8 @@ DEFECTS = (
         "test_inv_09",
         "outputs of any size",
         "agent/bounds.py",
-        "    short, cut = shortened(plain(value, what, notes), limit)",
-        "    short, cut = plain(value, what, notes), False",
+        "    short, cut = shorten_json(plain_json(value, subject, notes), limit)",
+        "    short, cut = plain_json(value, subject, notes), False",
     ),
     Defect(
         "test_inv_10_payload",
