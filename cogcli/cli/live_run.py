@@ -232,7 +232,9 @@ def report_result(
     decision = read_summary(result.directory)
     _fill_envelope(context, result, rerun, decision)
     if result.requests:
-        _approve_module().report_requests(context, result, shown=not listener.decided_later)
+        _approve_module().report_requests(
+            context, result, writes_to_stderr=not listener.decided_later
+        )
     _warn_of_incomplete_result(context, result)
     if answer and not context.json:
         if result.status in ("ok", "partial"):
