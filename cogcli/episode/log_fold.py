@@ -124,7 +124,7 @@ class Counters:
     def _finish(self, event: Event, act: SharedActivity, is_root: bool) -> None:
         step_id = event.step_id or ""
         latency = act.latency_ms if type(act.latency_ms) is int else None
-        if is_root and "@" not in step_id:  # not in a gate or a probe
+        if is_root and not StepPath(step_id).in_call:
             # Only those of steps are used. Our parts of steps may be a million rounds.
             is_asked = event.seq is None or StepPath(step_id).is_step
             self._count_root_step(step_id, act.uses, latency if is_asked else None)
