@@ -18,7 +18,12 @@ from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.governance_events import Approval, ApprovalGranted, ApprovalRejected
+from cogcli.declarations.governance_events import (
+    Approval,
+    ApprovalGranted,
+    ApprovalRejected,
+    InputRequested,
+)
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import describe_answer
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
@@ -182,6 +187,14 @@ def requests_of(
         )
         for event in LogIndex(iterate_events(row.directory)).open_requests
     ]
+
+
+def inputs_of(row: EpisodeRow) -> list[InputRequested]:
+    """Return what services ask for in the calls of an episode. Raise UnusableEnvironment `episode.unreadable`."""
+    if not _may_have_requests(row):
+        return []
+    found = LogIndex(iterate_events(row.directory)).open_inputs
+    return [InputRequested.of(each.payload) for each in found]
 
 
 def find_requests(

@@ -34,9 +34,11 @@ from cogcli.base.source_lines import hide_secrets
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunPaused, RunResumed, RunTerminated
+from cogcli.declarations.governance_events import InputRequested
 from cogcli.declarations.hook_message import (
     HookArgument,
     HookError,
+    HookInput,
     HookMessage,
     HookRequest,
 )
@@ -84,7 +86,9 @@ class Hooks:
             message = self._message(result)
         except CogcliError as error:
             return (UnusableEnvironment("hook.failed", f"no hook was called: {error.message}"),)
-        if result.status == "pending" and not (message.requests or message.in_doubt):
+        if result.status == "pending" and not (
+            message.requests or message.in_doubt or message.input_requests
+        ):
             return ()
         called = [self._hooks[name] for name in names if name in self._hooks]
         found = (self._call(hook, message) for hook in called)
@@ -110,6 +114,7 @@ class Hooks:
             exit_code=result.exit_code,
             requests=[_request(each) for each in views],
             in_doubt=log.new_doubts(),
+            input_requests=log.new_inputs(),
             error=log.error(),
         )
 
@@ -193,6 +198,15 @@ class _RunLog:
     def new_doubts(self) -> list[str]:
         """Return the steps of the calls in doubt that no earlier session has paused for."""
         return [each.step_id or "" for each in self._log.open_doubts if self._is_new(each)]
+
+    def new_inputs(self) -> list[HookInput]:
+        """Return the requests of services for input that no earlier session has paused for."""
+        new = [each for each in self._log.open_inputs if self._is_new(each)]
+        asked = [InputRequested.of(each.payload) for each in new]
+        return [
+            HookInput(step=each.step_id, service=each.service, message=each.made.message or "")
+            for each in asked
+        ]
 
     def _is_new(self, event: Event) -> bool:
         return (event.seq or 0) > self._announced

@@ -145,6 +145,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         agent_of=partial(agent_of, settings),
         export=_trace_exporter(settings),
         hooks=_hook_sender(settings),
+        pauses_for_input=True,
     )
 
 

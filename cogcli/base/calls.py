@@ -214,6 +214,15 @@ class CancelCallback:
         self._cancel.remove_callback(self)
 
 
+class Continuation(NamedTuple):
+    """What a call that a service left unfinished is sent again with."""
+
+    answers: Json
+    """By the service's name of a form: `action`, and with `accept` the `content`."""
+    request_state: str | None = None
+    """What the service gave to send back, unchanged."""
+
+
 class Attempt(NamedTuple):
     """One wire attempt that a worker has to make. `input` is the worker's own copy."""
 
@@ -230,6 +239,8 @@ class Attempt(NamedTuple):
     trace_id: str = ""
     intent: str = ""
     """The id of the event that announces the call. Empty if none does."""
+    continuation: Continuation | None = None
+    """The answer to what the service asked for in the attempt before. None if it asked for nothing."""
 
     @property
     def traceparent(self) -> str:

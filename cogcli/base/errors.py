@@ -211,6 +211,20 @@ class EffectInDoubtError(RuntimeErrorBase):
     """An effect may have happened, and no response confirms or denies it."""
 
 
+class InputRequiredError(RuntimeErrorBase):
+    """A service answered a call with a form: the call continues once a person has answered it.
+
+    `forms` are those of `InputRequested`; `request_state` goes back to the service with the answer.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, hint: str = "", left: bool | None = None
+    ) -> None:
+        super().__init__(code, message, hint=hint, left=left)
+        self.forms: list[dict[str, object]] = []
+        self.request_state: str | None = None
+
+
 class OutputMappingError(RuntimeErrorBase):
     """The output of a step cannot be written to its targets."""
 
@@ -349,6 +363,7 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow("invocation: server fault", ServerFaultError, "call.server-error", NO, **_AGAIN),
     FailureRow("invocation: rejected", RejectedError, "call.rejected", NO),
     FailureRow("invocation: effect unknown", EffectInDoubtError, "effect.in-doubt", PENDING),
+    FailureRow("invocation: unfinished", InputRequiredError, "input.required", PENDING),
     FailureRow(
         "output mapping",
         OutputMappingError,

@@ -13,12 +13,14 @@ from pathlib import Path
 
 from cogcli.cli.approval_screen import request_lines
 from cogcli.cli.context import CommandContext
+from cogcli.cli.input_prompt import prompt_answer, report_inputs
 from cogcli.cli.prompt import ask, can_ask
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.governance_events import ApprovalRequested, InputRequested
 from cogcli.declarations.reading import read_record
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.approval_view import ApprovalView, view_request
+from cogcli.run.given_forms import FormAnswer
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import RunResult
 from cogcli.run.resume import ResumeRequest
@@ -39,7 +41,13 @@ def ask_approval(
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         requests = LogIndex(iterate_events(Path(result.directory))).open_requests
         if not requests:
-            break  # it waits for a decision about a call in doubt
+            if not result.inputs:
+                break  # it waits for a decision about a call in doubt
+            given = _prompt_input(context, result.inputs[0])
+            if given is None:
+                return result, True
+            result = resume_with(ResumeRequest(inputs=(given,), by=by))
+            continue
         question = read_record(ApprovalRequested, requests[0].payload)
         if question.approver_roles or question.signed:
             break  # only a command line can assert a role, or sign
@@ -59,6 +67,16 @@ def ask_approval(
             else ResumeRequest(reject=names, by=by)
         )
     return result, False
+
+
+def _prompt_input(context: CommandContext, asked: InputRequested) -> FormAnswer | None:
+    """Return the answer that a person types to a service; None if it is left for later."""
+    try:
+        with interruptible():
+            return prompt_answer(context, asked)
+    except KeyboardInterrupt:
+        context.screen.notify("\n")
+        return None
 
 
 @contextmanager
@@ -99,6 +117,10 @@ def report_requests(context: CommandContext, result: RunResult, *, writes_to_std
     """Add the open requests of a run to the envelope. With `writes_to_stderr`, print them, unless
     `-q`.
     """
+    if result.inputs:
+        report_inputs(context, result.inputs, writes_to_stderr=writes_to_stderr)
+    if not result.requests:
+        return
     skill = result.finished.state.skill_id
     views = [_view(context, each, skill) for each in result.requests]
     context.own["approvals"] = [each.to_payload() for each in views]

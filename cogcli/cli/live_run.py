@@ -231,7 +231,7 @@ def report_result(
     rerun = rerun_flags(context, result)
     decision = read_summary(result.directory)
     _fill_envelope(context, result, rerun, decision)
-    if result.requests:
+    if result.requests or result.inputs:
         _approve_module().report_requests(
             context, result, writes_to_stderr=not listener.decided_later
         )

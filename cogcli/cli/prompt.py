@@ -27,12 +27,18 @@ def can_ask(context: CommandContext) -> bool:
 
 def ask(context: CommandContext, question: str) -> str | None:
     """Prompt for a line, and return it stripped and in lower case; None at the end of input."""
+    answer = ask_text(context, question)
+    return None if answer is None else answer.lower()
+
+
+def ask_text(context: CommandContext, question: str) -> str | None:
+    """Prompt for a line, and return it stripped; None at the end of input."""
     context.screen.notify(terminal_safe(context, f"{question} › "))
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         context.screen.notify("\n")
         return None
-    return answer.strip().lower()
+    return answer.strip()
 
 
 _PLAIN = {0x203A: ">", 0x2026: "..."}

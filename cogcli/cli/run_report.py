@@ -82,6 +82,7 @@ def _next_commands(
         found += [
             f"{command}{global_flags}" for command in resume_commands(episode, result.in_doubt)
         ]
+    found += [f"cogcli resume {episode} {flags}{global_flags}" for flags in result.answer]
     if found:
         return found
     error = read_record(FailedRun, result.error)

@@ -252,6 +252,7 @@ def _episode_object(context: CommandContext, view: str, traced: TracedEpisode) -
         **_run_members(traced.history.root),
         "steps": rows(traced.history, only=traced.step),
         "waits": [ask._asdict() for ask in traced.unfinished.asks],
+        "input_requests": [asked.json for asked in traced.unfinished.inputs],
         "next": next_commands(context, traced),
     }
     if not traced.history.chained:

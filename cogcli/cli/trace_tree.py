@@ -18,7 +18,7 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import ApprovalRequested
-from cogcli.episode.history import History
+from cogcli.episode.history import History, input_flags
 from cogcli.episode.run_history import StepHistory
 from cogcli.report.approval_view import view_request
 from cogcli.report.humanize import fuzzy_time, short_episode
@@ -162,13 +162,15 @@ def _resume_commands(traced: TracedEpisode, episode: str, now: str) -> Iterator[
         name = ask.name if names.count(ask.name) == 1 else ask.approval_id
         for flag in ("--approve", "--reject"):
             yield f"resume {episode} {ask.answer_flags(flag, name)}"
+    inputs = traced.unfinished.inputs
+    yield from (f"resume {episode} {flags}" for flags in input_flags(inputs))
     doubtful = [step.id for step in traced.unfinished.doubtful]
     if doubtful:
         from cogcli.run.doubt_decisions import resume_commands
 
         for command in resume_commands(episode, doubtful):
             yield command.removeprefix("cogcli ")
-    elif not open_asks:
+    elif not open_asks and not inputs:
         yield f"resume {episode}"
 
 

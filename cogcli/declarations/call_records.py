@@ -35,7 +35,8 @@ class AttemptMade(Record):
     binding_id: str
     service_id: str | None
     status: str
-    """`success`, `failed`, `circuit_open`, or `skipped` for a binding that was passed over."""
+    """`success`, `failed`, `circuit_open`, `skipped` for a binding that was passed over, or `input_required` for one
+    that its service left unfinished."""
     usage: Json | None = None
     """Tokens by the names that the service gives them."""
     code: str | None = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.field import ABSENT, always
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import Json
+from cogcli.declarations.value_types import Count, Json
 
 _DECISION: Final = ("decision", "verdict", "gate", "rule")
 _DECISION_WORDS: Final = (*_DECISION, "reason")
@@ -206,6 +207,111 @@ class ApprovalRejected(Approval):
     )
 
 
+class InputField(Record):
+    """One field of a form. Its name is a value here, so that no mask of secrets hides its schema."""
+
+    name: str
+    accepts: Json
+    """The JSON Schema of its value."""
+    required: bool = False
+
+    @property
+    def choices(self) -> list[object]:
+        """The values that the field may take; empty for no list of them."""
+        listed, options = self.accepts.get("enum"), self.accepts.get("oneOf")
+        if isinstance(listed, list):
+            return listed
+        members = options if isinstance(options, list) else []
+        return [each["const"] for each in members if isinstance(each, dict) and "const" in each]
+
+    @property
+    def sample(self) -> object:
+        """A value of the field's type, as an example to change."""
+        if "default" in self.accepts:
+            return self.accepts["default"]
+        choices = self.choices
+        return choices[0] if choices else _SAMPLES.get(str(self.accepts.get("type")), "TEXT")
+
+
+_SAMPLES: Final[dict[str, object]] = {"integer": 1, "number": 1, "boolean": True, "array": []}
+
+
+class InputForm(Record):
+    """A form of a service. All of it is foreign."""
+
+    name: str
+    """The name by which the service finds the answer."""
+    message: str
+    fields: list[InputField]
+
+    @property
+    def schema(self) -> Json:
+        """The JSON Schema of an answer: an object with these fields and no others."""
+        return {
+            "type": "object",
+            "properties": {field.name: field.accepts for field in self.fields},
+            "required": [field.name for field in self.fields if field.required],
+            "additionalProperties": False,
+        }
+
+
+class InputRequested(Payload):
+    """A service left a call unfinished: it waits for a person's answer to a form."""
+
+    event = EventType(
+        "input.requested",
+        "governance",
+        speaker="system",
+        begins=True,
+        one_process_only=True,
+        by_timing=True,
+        words=("capability", "service"),
+        attributes=("input_id", "capability", "service"),
+    )
+    input_id: str
+    step_id: str
+    capability: str
+    binding: str
+    service: str
+    attempt: Count
+    """The attempt that was left unfinished."""
+    forms: list[InputForm]
+    request_state: str | None = None
+    """What goes back to the service with the answer."""
+    made: AttemptMade
+    """The record of that attempt, without its reply."""
+
+    @property
+    def sample(self) -> object:
+        """An answer with the types of the forms, as an example to change."""
+        samples = {
+            form.name: {each.name: each.sample for each in form.fields} for form in self.forms
+        }
+        return samples[self.forms[0].name] if len(samples) == 1 else samples
+
+
+class InputGiven(Payload):
+    """A person's answer to the form of a service. It approves nothing."""
+
+    event = EventType(
+        "input.given",
+        "governance",
+        one_process_only=True,
+        words=("action",),
+        attributes=("input_id", "action", "by"),
+    )
+    input_id: str
+    step_id: str
+    action: Literal["accept", "decline"]
+    answers: Json
+    """With `accept`: by the name of the form, the values of its fields."""
+    by: str
+    os_uid: int | None = None
+    """The number of the operating system's user who gave the answer."""
+    os_user: str | None = None
+    """Their name there."""
+
+
 PAYLOADS: Final[tuple[type[Payload], ...]] = (
     GateDecided,
     PolicyDecided,
@@ -213,4 +319,6 @@ PAYLOADS: Final[tuple[type[Payload], ...]] = (
     ApprovalRequested,
     ApprovalGranted,
     ApprovalRejected,
+    InputRequested,
+    InputGiven,
 )

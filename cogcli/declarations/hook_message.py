@@ -36,6 +36,15 @@ class HookRequest(Record):
     """The command that rejects."""
 
 
+class HookInput(Record):
+    """A call that waits for input, and that no earlier message contained. `resume --answer` answers."""
+
+    step: str
+    service: str
+    message: str
+    """What the service asks, in short."""
+
+
 class HookError(Record):
     """Why the run failed, as the log has it."""
 
@@ -65,4 +74,5 @@ class HookMessage(Record):
     requests: list[HookRequest]
     in_doubt: list[str]
     """The steps whose call may have happened, and that no earlier message contained."""
+    input_requests: list[HookInput] = always(default=[])
     error: HookError | None = always(default=None)

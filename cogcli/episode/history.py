@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from shlex import quote
 from typing import Final
+
+import orjson
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
@@ -29,6 +31,8 @@ from cogcli.declarations.governance_events import (
     ApprovalGranted,
     ApprovalRejected,
     ApprovalRequested,
+    InputGiven,
+    InputRequested,
     PolicyDecided,
 )
 from cogcli.declarations.typed_payload import read_payload
@@ -109,6 +113,26 @@ def describe_system_user(answer: Approval) -> list[str]:
     ]
 
 
+DECLINE: Final = "decline"
+"""The word with which a person declines a form."""
+
+
+def input_flags(requests: Sequence[InputRequested]) -> list[str]:
+    """Return the flags of `resume` that answer the first request for input, with an example, and decline it."""
+    if not requests:
+        return []
+    step = f"{requests[0].step_id}=" if len(requests) > 1 else ""
+    words = orjson.dumps(requests[0].sample).decode(), DECLINE
+    return [f"--answer {quote(step + word)}" for word in words]
+
+
+def describe_given(answer: InputGiven) -> str:
+    """Return who answered a service that asked for input."""
+    word = "input given" if answer.action == "accept" else "input declined"
+    user = "" if answer.os_uid is None else f", as {answer.os_user or 'user'} ({answer.os_uid})"
+    return f"{word} by {answer.by}{user}"
+
+
 def describe_taken_approval(payload: ApprovalGranted) -> str:
     """Return who gave an approval that a rerun took over, and where."""
     role = f" ({payload.role})" if payload.role else ""
@@ -148,6 +172,8 @@ class History:
         self.root: RunHistory | None = None
         self.runs: dict[str, RunHistory] = {}
         self.asks = OpenDecisionRequests()
+        self.inputs: dict[str, InputRequested] = {}
+        """The unanswered requests of services for input, by id."""
         self.active_time = ActiveTime()
         self.turns = AgentHistory(self.active_time)
         self.last = ""
@@ -227,6 +253,11 @@ class History:
             case ApprovalGranted() | ApprovalRejected():
                 run.answers.setdefault(event.step_id or "", []).append(describe_answer(payload))
                 self.asks.apply(payload)
+            case InputRequested():
+                self.inputs[payload.input_id] = payload
+            case InputGiven():
+                self.inputs.pop(payload.input_id, None)
+                run.answers.setdefault(event.step_id or "", []).append(describe_given(payload))
             case _:
                 self.asks.apply(payload)
 

@@ -108,7 +108,7 @@ class Counters:
             self._finish(event, act, is_root)
         elif row.starts:
             self._start(event, act)
-        elif row.repeats and act.reason != "fallback":
+        elif row.repeats and act.reason not in ("fallback", "answered"):
             self.retries += 1
             self._open_retries[event.step_id or ""] += 1
 

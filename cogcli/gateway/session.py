@@ -220,6 +220,7 @@ class GatewaySession:
             environment = environment_of(self._settings.copy_for_run())._replace(
                 on_progress=live.book.report if self._plan.reports_progress else None,
                 on_question=live.book.ask if self._plan.takes_questions else None,
+                pauses_for_input=False,  # the session goes on with other calls
             )
             result = launch(
                 environment, prepared, listener=self._plan.listener, intercept=self._plan.intercept

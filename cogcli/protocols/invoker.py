@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from cogcli.base.calls import (
     Cancellation,
+    Continuation,
     PageNotice,
     ProgressNotice,
     ServiceNotice,
@@ -81,6 +82,8 @@ class InvokerContext(NamedTuple):
     on_question: TakeQuestion | None = None
     """Passes a question of a service to a person. None if no one is asked: then no service is told that it
     could ask."""
+    pauses_for_input: bool = False
+    """Whether a call may end with an InputRequiredError, after which it continues with a person's answer."""
     on_progress: Callable[[ProgressNotice], None] | None = None
     """Receives the progress that services report of their calls, from any thread. It must not block.
     None if no one waits for it: then no service is asked for it."""
@@ -102,6 +105,8 @@ class InvocationRequest(NamedTuple):
     traceparent: str = ""
     link: str = ""
     """The link to the next page, which a reply of the service named; empty for the request itself."""
+    continuation: Continuation | None = None
+    """The answer to what the service asked for before; None if it asked for nothing."""
 
     @property
     def request_cap(self) -> int:

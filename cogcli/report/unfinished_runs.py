@@ -15,6 +15,7 @@ from typing import Final
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.governance_events import InputRequested
 from cogcli.episode.history import DecisionRequest, History
 from cogcli.episode.run_history import StepHistory
 from cogcli.episode.turn_history import TurnHistory
@@ -30,6 +31,8 @@ class UnfinishedState(NamedTuple):
     asks: tuple[DecisionRequest, ...] = ()
     doubtful: tuple[StepHistory, ...] = ()
     cut_off: tuple[StepHistory, ...] = ()
+    inputs: tuple[InputRequested, ...] = ()
+    """What services ask for in the middle of a call."""
 
 
 def unfinished_state(fold: History, status: str) -> UnfinishedState:
@@ -41,13 +44,15 @@ def unfinished_state(fold: History, status: str) -> UnfinishedState:
         return UnfinishedState()
     ended = fold.root is not None and fold.root.status not in ("pending", "running")
     asks = () if ended else tuple(fold.asks.open)
-    waiting = bool(asks) and status == "pending"
+    inputs = () if ended else tuple(fold.inputs.values())
+    waiting = bool(asks or inputs) and status == "pending"
     _mark_turns(fold.turns.turns, waiting=waiting)
     steps = [step for run in fold.runs.values() for step in run.steps.values()]
     _mark_requested(steps, asks)
+    _mark_unfinished(steps, inputs)
     stopped = _mark_stopped(steps, waiting=waiting)
     cut_off = () if ended else _calls_with_status(stopped, CUT_OFF)
-    return UnfinishedState(asks, _calls_with_status(stopped, IN_DOUBT), cut_off)
+    return UnfinishedState(asks, _calls_with_status(stopped, IN_DOUBT), cut_off, inputs)
 
 
 def _calls_with_status(steps: list[StepHistory], status: str) -> tuple[StepHistory, ...]:
@@ -68,6 +73,14 @@ def _mark_requested(steps: list[StepHistory], asks: tuple[DecisionRequest, ...])
             step.status, step.detail = WAITS, "needs your approval"
 
 
+def _mark_unfinished(steps: list[StepHistory], inputs: tuple[InputRequested, ...]) -> None:
+    """Set the status of the steps whose call waits for input: it is not in doubt."""
+    asking = {asked.step_id for asked in inputs}
+    for step in steps:
+        if step.id in asking and step.status == ALIVE:
+            step.status, step.detail = WAITS, "needs your input"
+
+
 def _mark_stopped(steps: list[StepHistory], *, waiting: bool) -> list[StepHistory]:
     """Set the status of the steps that were running when the process ended, and return them."""
     from cogcli.base.calls import HARMLESS  # the rest of that module is for runs
@@ -86,6 +99,7 @@ def describe(
 ) -> list[tuple[str, str]]:
     """Return a status word and a sentence for each request and step. `format_time` formats times."""
     rows = [(WAITS, _describe_request(ask, now, format_time)) for ask in unfinished.asks]
+    rows += [(WAITS, f"{each.step_id}: {each.made.message}") for each in unfinished.inputs]
     for step in unfinished.doubtful:
         what = "may have happened before the run stopped: check the remote service"
         rows.append((IN_DOUBT, f"{step.id}: {step.uses or step.binding} {what}"))

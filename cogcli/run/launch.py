@@ -385,6 +385,7 @@ def build_engine_over_log(
         result_sources=log.result_source_by_step if effects else None,
         policy=agent.policy if agent else rebuild_policy(catalog, started),
         contradictions=Contradictions.from_log(start.contracts),
+        given_inputs=log.given_inputs,
         **parts,
     )
     engine.timeout_seconds = log.timeout
@@ -484,6 +485,7 @@ def build_invoker_context(
         open_registry=environment.open_registry,
         on_progress=environment.on_progress,
         on_question=environment.on_question,
+        pauses_for_input=environment.pauses_for_input,
     )
 
 

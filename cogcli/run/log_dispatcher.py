@@ -136,6 +136,9 @@ class LogDispatcher:
     def _find_position(self, attempt: Attempt) -> int | None:
         """Return the `seq` at which the outcome of an attempt became known, or None if the log has no outcome."""
         log, key = self._log, (attempt.run_id, attempt.step_id)
+        asked = log.inputs.get((*key, attempt.number))
+        if asked is not None:
+            return asked.seq
         for event in log.repeats.get(key, ()):
             if event.payload["attempt"] > attempt.number:
                 return event.seq

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cogcli.base.calls import HARMLESS, Answer
-from cogcli.base.errors import RuntimeErrorBase, error_from_payload
+from cogcli.base.calls import HARMLESS, Answer, Continuation
+from cogcli.base.errors import InputRequiredError, RuntimeErrorBase, error_from_payload
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import parse_target
 from cogcli.base.step_path import StepPath
@@ -45,6 +45,8 @@ from cogcli.declarations.governance_events import (
     ApprovalGranted,
     ApprovalRejected,
     ApprovalRequested,
+    InputGiven,
+    InputRequested,
     PolicyDecided,
 )
 from cogcli.declarations.typed_payload import recorded_payload
@@ -122,6 +124,10 @@ class LogIndex:
         """The ids of answers that were invalid when they were used."""
         self._escalations: dict[str | None, str] = {}
         """By step: the id of the latest answer to an escalation, until the engine drafts an event."""
+        self.inputs: dict[tuple[str, str, int], Event] = {}
+        """Requests of services for input, by run, step path and number of the attempt that was left unfinished."""
+        self._given: dict[str, Continuation] = {}
+        """People's answers to them, by the ids of the requests."""
         self.keys: dict[ScopeKey, str] = {}
         """The last idempotency key of a call, if the service had closed an earlier one."""
         self.probes: Counter[ScopeKey] = Counter()
@@ -187,7 +193,42 @@ class LogIndex:
                 self._index_request(event, payload, key)
             case ApprovalGranted() | ApprovalRejected():
                 self.note_answer(event)
+            case InputRequested():
+                self.inputs[event.run_id or "", payload.step_id, payload.attempt] = event
+            case InputGiven():
+                self.note_input(payload.input_id, payload.action, payload.answers)
         return True
+
+    def note_input(self, input_id: str, action: str, answers: Json) -> None:
+        """Index a person's answer to a service, which may come from this command."""
+        is_given = action == "accept"
+        self._given[input_id] = Continuation(
+            {
+                name: {"action": action, "content": content} if is_given else {"action": action}
+                for name, content in answers.items()
+            }
+        )
+
+    @property
+    def given_inputs(self) -> dict[tuple[str, str, int], Continuation]:
+        """People's answers to services, by the same keys as `inputs`."""
+        found = {}
+        for key, event in self.inputs.items():
+            asked = InputRequested.of(event.payload)
+            given = self._given.get(asked.input_id)
+            if given is not None:
+                found[key] = given._replace(request_state=asked.request_state)
+        return found
+
+    @property
+    def open_inputs(self) -> list[Event]:
+        """The unanswered requests of services for input, in order, of calls that are open."""
+        return [
+            event
+            for (run_id, step_id, _), event in self.inputs.items()
+            if InputRequested.of(event.payload).input_id not in self._given
+            and self.ended.find_end(run_id, step_id) is None
+        ]
 
     def _index_decision(self, event: Event, decided: PolicyDecided, key: ScopeKey) -> bool:
         """Index a decision. Return False for one of a person about a call in doubt, which no replay drafts again."""
@@ -458,7 +499,7 @@ class LogIndex:
         in it.
         """
         ended = self.ended
-        has_decisions = self.requests or self.decisions or self.changed
+        has_decisions = self.requests or self.inputs or self.decisions or self.changed
         return not (self._left or has_decisions or ended.aborting or ended.has_cancelled)
 
     @property
@@ -483,6 +524,8 @@ class LogIndex:
         if number not in numbers and not (number == 1 and key in self.intents):
             return True
         result = self.result(run_id, step_id, number)
+        if isinstance(result, InputRequiredError):
+            return True  # the call is not completed: its next attempt reserves for it
         return isinstance(result, RuntimeErrorBase) and result.left is False
 
     @property
@@ -494,6 +537,9 @@ class LogIndex:
     def result(self, run_id: str, step_id: str, number: int) -> Answer | RuntimeErrorBase | None:
         """Return the recorded result of an attempt, or None if the log has none."""
         key = (run_id, step_id)
+        asked = self.inputs.get((run_id, step_id, number))
+        if asked is not None:
+            return _demand_from(InputRequested.of(asked.payload))
         return (
             self._result_from_attempts(key, number)
             or self._result_from_repeat(key, number)
@@ -580,6 +626,16 @@ class LogIndex:
         """Return the recorded output of a call, regardless of how its step ended."""
         last = self.answers.get(key) or self._find_closing(key)
         return last.output if last else None
+
+
+def _demand_from(asked: InputRequested) -> InputRequiredError:
+    """Return the error of an attempt that its service left unfinished."""
+    made = asked.made
+    error = InputRequiredError("input.required", made.message or "", left=True)
+    error.record, error.usage = _find_wire_record(made.json), made.usage
+    error.forms = [form.json for form in asked.forms]
+    error.request_state = asked.request_state
+    return error
 
 
 def is_of_probe(event: Event) -> bool:

@@ -412,6 +412,8 @@ class RunEnvironment(NamedTuple):
     """Answers attempts instead of the live call (tests of skills). None for live calls."""
     on_question: TakeQuestion | None = None
     """Passes a question that a service asks inside a call to a person. None if no one is asked."""
+    pauses_for_input: bool = False
+    """Whether the run waits for a person if a service leaves a call unfinished and asks for input."""
     on_progress: Callable[[ProgressNotice], None] | None = None
     """Receives the progress of calls, from any thread. None if no one waits for it."""
     export: Callable[[Path], str] | None = None

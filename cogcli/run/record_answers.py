@@ -21,7 +21,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunPaused, RunResumed
-from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.governance_events import ApprovalRequested, InputRequested
 from cogcli.episode.checkpoint import has_only_foreign_records
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.refusals import altered_error, open_episode
@@ -63,6 +63,9 @@ class LockedRun(NamedTuple):
             return (
                 f"policy.approval: `{waiting[0].capability or waiting[0].gate}` waits for an answer"
             )
+        if self.log.open_inputs:
+            asked = InputRequested.of(self.log.open_inputs[0].payload)
+            return f"input.required: {asked.made.message}"
         return "answered: `resume` continues the run"
 
 

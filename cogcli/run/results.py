@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunPaused, StepStarted
-from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.governance_events import ApprovalRequested, InputRequested
 from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.episode.seal import persist_pending, seal
@@ -54,6 +54,10 @@ class RunResult(NamedTuple):
     """The open requests for approval, the oldest first; empty unless the run waits."""
     approve: str = ""
     """The flags of `resume` that answer the first open request; empty unless the run waits for one."""
+    inputs: tuple[InputRequested, ...] = ()
+    """The open requests of services for input, the oldest first; empty unless the run waits."""
+    answer: tuple[str, ...] = ()
+    """The flags of `resume` that answer the first of them, and decline it; empty unless the run waits for one."""
     rerun: RerunPoint | None = None
     """The point where `rerun` continues. None for a run that ended well or waits."""
     not_exported: str = ""
@@ -185,19 +189,20 @@ def _with_reasons(
     if outcome.status == "pending":
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
         requests = tuple(log.open_requests)
-        flags = _approve_flags(requests)
-        return result._replace(in_doubt=in_doubt, requests=requests, approve=flags)
+        inputs = tuple(InputRequested.of(each.payload) for each in log.open_inputs)
+        result = result._replace(in_doubt=in_doubt, requests=requests, inputs=inputs)
+        return _with_flags(result) if requests or inputs else result
     failed = (outcome.error.step_id if outcome.error else None) or ""
     return result._replace(rerun=rerun_point(finished.steps, failed, log))
 
 
-def _approve_flags(requests: Sequence[Event]) -> str:
-    """Return the flags of `resume` that approve the first request. Empty if there is none."""
-    if not requests:
-        return ""
-    from cogcli.episode.history import ask_from  # for a run that waits alone
+def _with_flags(result: RunResult) -> RunResult:
+    """Return the result of a run that waits for a person, with the flags of `resume` that answer."""
+    from cogcli.episode.history import ask_from, input_flags  # for a run that waits alone
 
-    return ask_from(ApprovalRequested.of(requests[0].payload)).answer_flags()
+    asks = [ask_from(ApprovalRequested.of(each.payload)) for each in result.requests[:1]]
+    approve = asks[0].answer_flags() if asks else ""
+    return result._replace(approve=approve, answer=tuple(input_flags(result.inputs)))
 
 
 def _choose_exit_code(outcome: RunOutcome, control: Control) -> int:

@@ -32,6 +32,7 @@ from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.ports import EarlierApprovals, LimitAccount, SnapshotWriter
 from cogcli.run.engine.run import SKILL, Limit
 from cogcli.run.file_inputs import files_in_payload
+from cogcli.run.given_forms import FormAnswer, match_inputs
 from cogcli.run.launch import (
     InterceptedRunner,
     allow_typed_inputs,
@@ -91,6 +92,8 @@ class ResumeRequest(NamedTuple):
     signatures: Mapping[str, AnswerSignature] = {}
     """The approver's signatures, by the ids of the requests."""
     in_doubt: tuple[DoubtAnswer, ...] = ()
+    inputs: tuple[FormAnswer, ...] = ()
+    """Answers to what services asked for."""
     allow_changed_specs: bool = False
     abort: bool = False
     """Close the run: no new work starts, and it ends with the status `aborted`."""
@@ -105,7 +108,9 @@ class ResumeRequest(NamedTuple):
     @property
     def only_rejects(self) -> bool:
         """Whether the request rejects and gives no permission: that needs no specs, services and secrets."""
-        return bool(self.reject) and not (self.approve or self.in_doubt or self.abort)
+        return bool(self.reject) and not (
+            self.approve or self.in_doubt or self.inputs or self.abort
+        )
 
 
 def resume(
@@ -254,7 +259,7 @@ class _Resumption(NamedTuple):
     ) -> RunResult:
         """Check all answers, append the resumption, then run the engine. Raise the same errors as `resume`."""
         environment, request, journal, log = (
-            self._environment_with_typed_files(),
+            self._own_environment(),
             self.request,
             self.journal,
             self.log,
@@ -263,6 +268,7 @@ class _Resumption(NamedTuple):
             self._require_time()
         catalog, selection, selected, changed = self._load_specs()
         answers = match_answers(log, request.approve, request.reject)
+        given = match_inputs(log, request.inputs, self.directory.name)
         approver = Approver(request.by, request.reason, request.signatures)
         now = environment.clock.now()
         require_approvers(self.started, answers, approver, environment.signatures, now)
@@ -281,8 +287,10 @@ class _Resumption(NamedTuple):
             max_workers=workers, selected=selected, is_agent=agent is not None,
         )  # fmt: skip
         with self._open_agent(agent):
-            self._append_resumption(changed, answered=bool(answers))
+            self._append_resumption(changed, answered=bool(answers or given))
             try:
+                for form in given:
+                    form.record(journal, log, request.by or "somebody")
                 for each in answers:
                     log.note_answer(append_answer(journal, each, approver))
                 repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
@@ -325,6 +333,13 @@ class _Resumption(NamedTuple):
         payload = RunPaused(reason="answered: `resume` continues the run")
         self.journal.append(draft_of(payload, self.log.root or ""), durable=True)
         persist_pending(self.journal)
+
+    def _own_environment(self) -> RunEnvironment:
+        """Return the environment of this run: no call of a gateway's session waits for an answer to a service."""
+        environment = self._environment_with_typed_files()
+        if start_of(self.started).gateway is not None:
+            environment = environment._replace(pauses_for_input=False)
+        return environment
 
     def _environment_with_typed_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that were typed when the run started.

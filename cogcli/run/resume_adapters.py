@@ -22,6 +22,7 @@ from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Draft, Event
 from cogcli.declarations.events import row_of
+from cogcli.declarations.governance_events import InputRequested
 from cogcli.episode.journal import Journal
 from cogcli.protocols.live.runner import LiveRunner
 from cogcli.run.closed_scopes import ScopeKey
@@ -39,7 +40,10 @@ def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer
     """Make a live attempt and return its answer. Raise UnusableEnvironment `resume.masked` if the input contains a
     mask instead of a secret.
     """
-    if MASK.encode() in compact(attempt.input):
+    sent = attempt.continuation
+    if MASK.encode() in compact(
+        [attempt.input, [sent.answers, sent.request_state] if sent else None]
+    ):
         raise UnusableEnvironment(
             "resume.masked",
             f"step `{attempt.step_id}` needs a value that the log holds masked only",
@@ -111,7 +115,7 @@ class ResumeSink:
         For a start in a closed scope, raise Cancelled or the recorded error.
         """
         recorded = self._log.take_recorded(draft) or (
-            None if self._abort else self._open_request(draft)
+            None if self._abort else self._open_request(draft) or self._open_input(draft)
         )
         if recorded is not None and _decides_otherwise(draft, recorded):
             recorded = None
@@ -197,6 +201,13 @@ class ResumeSink:
             ):
                 return event
         return None
+
+    def _open_input(self, draft: Draft) -> Event | None:
+        """Return the recorded request for input of the same attempt, so that no second one is made."""
+        if draft.event_type != InputRequested.event.name:
+            return None
+        asked = InputRequested.of(draft.payload)
+        return self._log.inputs.get((draft.run_id, asked.step_id, asked.attempt))
 
 
 def _decides_otherwise(draft: Draft, recorded: Event) -> bool:

@@ -83,8 +83,7 @@ def ls(
         context.warn(unreadable_warning(unreadable))
     waiting: list[ApprovalView] = []
     if outcome == "pending":
-        waiting = _waiting_requests(context, found)
-        _add_approvals(rows, waiting)
+        waiting = _add_waiting(context, rows, found)
     if not rows:
         given = {
             "--skill": skill,
@@ -97,7 +96,7 @@ def ls(
         _report_empty(context, list(given.items()))
     if context.json:
         return OK
-    columns = _select_columns(context, found, has_requests=bool(waiting))
+    columns = _select_columns(context, found, has_requests=_is_awaited(rows))
     show(context, columns, rows, flags, whole=all or "limit" in context.call.given, for_all="--all")
     if flags.format in (None, "text"):
         _show_requests(context, waiting)
@@ -123,12 +122,36 @@ def _select_columns(
     return (*columns, Column("waits_for")) if has_requests else columns
 
 
-def _add_approvals(rows: list[Json], waiting: list[ApprovalView]) -> None:
-    """Add the open requests of each row, and the line that a table shows of them."""
-    for row in rows:
-        requests = [each for each in waiting if each.episode_id == row["episode_id"]]
-        row["approvals"] = [each.to_payload() for each in requests]
-        row["waits_for"] = "; ".join(each.line for each in requests)
+def _add_waiting(
+    context: CommandContext, rows: list[Json], found: list[EpisodeRow]
+) -> list[ApprovalView]:
+    """Add what each run waits for to its row, and the line that a table shows of it. Return the requests for approval.
+
+    A log that cannot be read is a warning.
+    """
+    from cogcli.app.approvals import inputs_of, requests_of  # for runs that wait alone
+
+    waiting: list[ApprovalView] = []
+    for row, episode in zip(rows, found, strict=True):
+        row["approvals"], row["input_requests"], row["waits_for"] = [], [], ""
+        try:
+            views = [each.view for each in requests_of(context.settings, episode, context.again)]
+            inputs = inputs_of(episode)
+        except CogcliError as error:
+            context.warn(error)
+            continue
+        row["approvals"] = [each.to_payload() for each in views]
+        row["input_requests"] = [each.json for each in inputs]
+        lines = [each.line for each in views]
+        lines += [visible(f"input for {each.step_id}") for each in inputs]
+        row["waits_for"] = "; ".join(lines)
+        waiting += views
+    return waiting
+
+
+def _is_awaited(rows: list[Json]) -> bool:
+    """Return whether a row waits for an answer."""
+    return any(row.get("waits_for") for row in rows)
 
 
 def _show_requests(context: CommandContext, waiting: list[ApprovalView]) -> None:
@@ -139,19 +162,6 @@ def _show_requests(context: CommandContext, waiting: list[ApprovalView]) -> None
 
     for view in waiting:
         context.screen.answer_lines([[("", "")], *request_lines(context, view)])
-
-
-def _waiting_requests(context: CommandContext, rows: list[EpisodeRow]) -> list[ApprovalView]:
-    """Return the open requests of these episodes. A log that cannot be read is a warning."""
-    from cogcli.app.approvals import requests_of  # for runs that wait alone
-
-    found: list[ApprovalView] = []
-    for row in rows:
-        try:
-            found += [each.view for each in requests_of(context.settings, row, context.again)]
-        except CogcliError as error:
-            context.warn(error)
-    return found
 
 
 _BATCH_OF_WORD: Final = WingFunction("cogcli.scale.batch_folder", "find_batch")

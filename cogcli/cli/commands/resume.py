@@ -37,13 +37,14 @@ from cogcli.cli.options import (
 )
 from cogcli.declarations.governance_events import AnswerSignature
 from cogcli.declarations.value_types import Json
-from cogcli.episode.history import history_of
+from cogcli.episode.history import DECLINE, history_of
 from cogcli.episode.listing.episode_row import EpisodeFilter, read_row
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import fuzzy_time
 from cogcli.run.answers import Approver
 from cogcli.run.doubt_decisions import DoubtAnswer
 from cogcli.run.engine.doubt import CHOICES
+from cogcli.run.given_forms import FormAnswer
 from cogcli.run.resume import ResumeRequest
 
 _RESUMABLE = ("pending", "interrupted")
@@ -77,6 +78,12 @@ class ResumeFlags(Flags):
         "with done: the answer of the call, as JSON or @FILE (repeatable)",
         SAFETY,
     )
+    answer: list[str] = text(
+        "--answer",
+        "[STEP=]JSON",
+        "answer what a service asks for, as JSON or @FILE; or decline (repeatable)",
+        SAFETY,
+    )
     allow_changed_specs: bool = switch(
         "--allow-changed-specs", help="resume although specs have changed since", panel=SAFETY
     )
@@ -105,6 +112,7 @@ class ResumeFlags(Flags):
             "cogcli resume @last --in-doubt done --output @answer.json",
             "the call did happen, with this answer",
         ),
+        ("cogcli resume @last --answer @answer.json", "answer what a service asks for"),
     ),
     exits=(0, 1, 2, 3, 4, 5, 6),
 )
@@ -164,6 +172,7 @@ def _parse_request(context: CommandContext, directory: Path, flags: ResumeFlags)
         signatures=_sign(context, directory, flags, by),
         reason=flags.reason or "",
         in_doubt=_doubt_answers(context, flags.in_doubt, flags.output),
+        inputs=tuple(_form_answer(context, typed) for typed in flags.answer),
         allow_changed_specs=flags.allow_changed_specs,
         abort=_wants_abort(flags),
         head=parse_hash(flags.head, "--head") if flags.head else "",
@@ -239,6 +248,7 @@ def _wants_abort(flags: ResumeFlags) -> bool:
         "--approve": flags.approve,
         "--reject": flags.reject,
         "--in-doubt": flags.in_doubt,
+        "--answer": flags.answer,
         "--timeout": flags.timeout,
     }
     for flag, given in answers.items():
@@ -270,6 +280,21 @@ def _doubt_answers(
     return tuple(answers)
 
 
+def _split_step(typed: str) -> tuple[str | None, str]:
+    """Return the step and the rest of `[STEP=]JSON`. A text that begins with `{` or `@` names no step."""
+    if typed.lstrip().startswith(("{", "@")):
+        return None, typed
+    step, equals, rest = typed.partition("=")
+    return (step, rest) if equals else (None, typed)
+
+
+def _form_answer(context: CommandContext, typed: str) -> FormAnswer:
+    """Return the answer of `--answer [STEP=]JSON`, or of `[STEP=]decline`. Raise UsageError."""
+    step, value = _split_step(typed)
+    declined = value.strip() == DECLINE
+    return FormAnswer(step, None if declined else read_json_flag(context, value, "--answer"))
+
+
 def _outputs_by_step(context: CommandContext, texts: Sequence[str]) -> dict[str | None, Json]:
     """Return the objects of `--output` by step.
 
@@ -277,12 +302,8 @@ def _outputs_by_step(context: CommandContext, texts: Sequence[str]) -> dict[str 
     before `=`. Raise UsageError.
     """
     found: dict[str | None, Json] = {}
-    for value in texts:
-        step: str | None = None
-        if not value.lstrip().startswith(("{", "@")):
-            name, equals, rest = value.partition("=")
-            if equals:
-                step, value = name, rest
+    for typed in texts:
+        step, value = _split_step(typed)
         if step in found:
             raise wrong_flag("`--output` is given twice for one call", "keep one of them")
         found[step] = read_json_flag(context, value, "--output")

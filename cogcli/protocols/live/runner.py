@@ -122,6 +122,7 @@ class LiveRunner:
             step_id=attempt.step_id,
             attempt=attempt.number,
             traceparent=attempt.traceparent,
+            continuation=attempt.continuation,
         )
         seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
         limits = CallLimits(attempt.deadline, attempt.cancel, *seconds)

@@ -43,7 +43,6 @@ from cogcli.protocols.mcp.traffic import (
     error_message,
     fault_of,
     frame_fault,
-    frame_of,
     id_in,
 )
 
@@ -298,7 +297,7 @@ class _HttpWriter(Stream):
     async def send(self, item: SessionMessage, /) -> None:
         from mcp.shared.message import ClientMessageMetadata
 
-        size = len(frame_of(item.message))
+        size = len(self._traffic.frame_of(item.message))
         if exchange := self._traffic.register(item.message, size):
             metadata = item.metadata if isinstance(item.metadata, ClientMessageMetadata) else None
             metadata = metadata or ClientMessageMetadata()

@@ -40,6 +40,7 @@ from cogcli.protocols.invoker import (
 from cogcli.protocols.mcp.connect import identity, require_sdk, require_trust, transport_of
 from cogcli.protocols.mcp.errors import NOT_READY, translate_error
 from cogcli.protocols.mcp.grammar import McpServer
+from cogcli.protocols.mcp.input_forms import continuation_members, find_demand
 from cogcli.protocols.mcp.methods import ServerListing, method_of, params_of, result_as_tool
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
 from cogcli.protocols.mcp.questions import QuestionRelay
@@ -156,6 +157,7 @@ class Mcp:
         exchange = link.transport.traffic.open(note)
         exchange.headers, exchange.step_id = own, request.step_id
         body = params_of(request.operation, request.payload)
+        body |= continuation_members(request.continuation)
         about = CallMeta(
             method=method_of(request.operation),
             url=link.transport.url,
@@ -177,6 +179,7 @@ class Mcp:
             )  # fmt: skip
             answer = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
             meta = _complete_record(about, link, exchange, began, answer)
+            self._require_finished(request, answer, meta)
             result = result_as_tool(request.operation, answer)
             return self._context.secrets.check_quietly(
                 lambda each: _response(request, each, tool, meta), result
@@ -253,6 +256,15 @@ class Mcp:
         else:
             Pins(self._context.state_dir).require_same(service.id, identity(service), tool)
 
+    def _require_finished(self, request: InvocationRequest, answer: Json, meta: CallMeta) -> None:
+        """Raise InputRequiredError for a result that asks a person for input, if the run can wait for the answer."""
+        if not self._context.pauses_for_input:
+            return
+        demand = find_demand(answer, request.operation, self._context.secrets.mask_known)
+        if demand is not None:
+            demand.record = meta._replace(reply=None).to_payload()
+            raise demand
+
     # -- sessions -----------------------------------------------------------------------------------------------------
 
     def _session(self, service: Service) -> tuple[EventLoopThread, Session]:
@@ -268,7 +280,11 @@ class Mcp:
             if session is None:
                 # Secrets are resolved before anything starts: a missing one has an error of its own.
                 connect = transport_of(service, self._context)
-                session = self._sessions[key] = Session(connect, self._relay_of(service))
+                session = self._sessions[key] = Session(
+                    connect,
+                    self._relay_of(service),
+                    pauses_for_input=self._context.pauses_for_input,
+                )
             return self._portal, session
 
     def _relay_of(self, service: Service) -> Callable[[McpTraffic], QuestionRelay] | None:

@@ -18,16 +18,13 @@ from cogcli.base.calls import NO_ANSWER, QuestionAnswer, ServerQuestion, TakeQue
 from cogcli.base.schema import validator
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.mcp.input_forms import LONGEST_QUESTION, MOST_FORMS
 from cogcli.protocols.mcp.tool_result import InputDemand
 from cogcli.protocols.mcp.traffic import McpExchange, McpTraffic
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
 
-_MOST_AT_ONCE: Final = 10
-"""The most questions of one result."""
-_LONGEST: Final = 4000
-"""The most characters of a question: a person has to read it whole."""
 ANSWER_SECONDS: Final = 110.0
 """Seconds that a person has for an answer. A call of a gateway may take 120."""
 _SHOWN: Final = 500
@@ -70,7 +67,7 @@ class QuestionRelay:
             asked = InputRequiredResult.model_validate(result).input_requests or {}
         except ValueError:  # it has not the form of the protocol
             return None
-        if len(asked) > _MOST_AT_ONCE:
+        if len(asked) > MOST_FORMS:
             return None
         answers = {}
         for name, request in asked.items():
@@ -94,7 +91,7 @@ class QuestionRelay:
 
     async def _ask(self, exchange: McpExchange, message: str, schema: Json) -> QuestionAnswer:
         answer = NO_ANSWER
-        if len(message) <= _LONGEST:
+        if len(message) <= LONGEST_QUESTION:
             question = ServerQuestion(exchange.step_id, self._service_id, message, schema)
             answer = await _wait_for(self._take(question))
         if answer.action == "accept" and validator.errors(schema, answer.content or {}):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
@@ -27,6 +27,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
+from cogcli.protocols.mcp.input_forms import ELICIT
 from cogcli.protocols.mcp.methods import ServerListing, request_of
 from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.protocols.mcp.traffic import (
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     import anyio
     from mcp import ClientSession
     from mcp.client._transport import TransportStreams
+    from mcp.client.session import ElicitationFnT
+    from mcp_types import ElicitResult
     from pydantic import BaseModel
 
     from cogcli.protocols.mcp.questions import QuestionRelay
@@ -172,7 +175,7 @@ class McpLink:
                     mode="auto",
                     client_info=about,
                     cache=None,
-                    elicitation_callback=self.questions,
+                    elicitation_callback=self.questions or _refuse_if(transport.traffic.demands),
                 ) as client:
                     self.tools = await list_tools(client.session)
                     self.session = client.session
@@ -195,6 +198,18 @@ class McpLink:
             self.ready.set()
 
 
+def _refuse_if(demands: Collection[str]) -> ElicitationFnT | None:
+    """Return what the SDK declares elicitation for, if results may demand forms: it is never called."""
+    return _refuse_question if ELICIT in demands else None
+
+
+async def _refuse_question(context: object, params: object) -> ElicitResult:
+    """Decline a question."""
+    from mcp_types import ElicitResult
+
+    return ElicitResult(action="decline")
+
+
 class Session:
     """One service's server during a run."""
 
@@ -202,10 +217,16 @@ class Session:
         self,
         connect: Callable[[], McpTransport],
         relay: Callable[[McpTraffic], QuestionRelay] | None = None,
+        *,
+        pauses_for_input: bool = False,
     ) -> None:
-        """`relay` returns what passes on the questions of a connection. None if no one takes questions."""
+        """`relay` returns what passes on the questions of a connection. None if no one takes questions.
+
+        `pauses_for_input`: calls may be left unfinished, until a person has answered.
+        """
         self._connect = connect
         self._relay = relay
+        self._pauses_for_input = pauses_for_input
         self._links: list[McpLink] = []
         self._closed = False
 
@@ -237,9 +258,11 @@ class Session:
 
     def _open_link(self) -> McpLink:
         transport = self._connect()
+        if self._pauses_for_input or self._relay is not None:
+            transport.traffic.demands = frozenset((ELICIT,))
         if self._relay is None:
             return McpLink(transport, None)
-        transport.traffic.answered |= {"elicitation/create"}
+        transport.traffic.answered |= {ELICIT}
         return McpLink(transport, self._relay(transport.traffic))
 
     async def call(

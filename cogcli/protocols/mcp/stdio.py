@@ -39,7 +39,6 @@ from cogcli.protocols.mcp.traffic import (
     McpTraffic,
     Stream,
     error_message,
-    frame_of,
     id_in,
     read_frame,
 )
@@ -283,7 +282,7 @@ class _Stdin(Stream):
         from mcp_types import JSONRPCRequest
 
         message = item.message
-        frame = frame_of(message, b"\n")
+        frame = self._traffic.frame_of(message, b"\n")
         if self._pipe.is_closing():
             raise anyio.BrokenResourceError
         is_request = isinstance(message, JSONRPCRequest)

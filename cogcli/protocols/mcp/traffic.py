@@ -52,6 +52,8 @@ _UNKNOWN_SESSION: Final = re.compile(
 _LATE: Final = -32001
 _HEAD_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\b')
 _TAIL_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*\}\s*$')
+_HANDSHAKE: Final = "initialize"
+"""The first request to a server of a protocol before 2026-07-28."""
 LARGE: Final = 256 * 1024
 """Bytes of a frame above which it is parsed on a thread: on the event loop it would delay other
 calls."""
@@ -126,6 +128,8 @@ class McpTraffic:
         self.noise = 0
         self.answered = frozenset(("ping",))
         """The requests of the server that are not refused."""
+        self.demands = frozenset[str]()
+        """The requests that an unfinished result may hold, although the server may not send them."""
 
     def open(self, note: str = "") -> McpExchange:
         """Return a new exchange, and start to collect its notices, beginning with `note` if it is
@@ -135,6 +139,18 @@ class McpTraffic:
         if note:
             self.note(note)
         return exchange
+
+    def frame_of(self, message: JSONRPCMessage, end: bytes = b"") -> bytes:
+        """Return the bytes of a message with their terminator. A handshake declares elicitation only if questions
+        inside a call are answered. Raise RequestMappingError `request.size`.
+        """
+        from mcp_types import JSONRPCRequest
+
+        if isinstance(message, JSONRPCRequest) and message.method == _HANDSHAKE:
+            declared = (message.params or {}).get("capabilities")
+            if isinstance(declared, dict) and not self.answered & self.demands:
+                declared.pop("elicitation", None)
+        return frame_of(message, end)
 
     def register(self, message: JSONRPCMessage, size: int | None = None) -> McpExchange | None:
         """Register a request by its id before it is sent. Return the current task's exchange if it
@@ -300,7 +316,7 @@ class GuardedRead(Stream):
         items; if not, set the fault of its exchange."""
         self._add_defaults(message.result)
         for method in read_record(InputDemand, message.result).methods:
-            if method not in self._traffic.answered:
+            if method not in self._traffic.answered | self._traffic.demands:
                 self._traffic.note(refusal_of(method))
         exchange = self._traffic.of(message.id)
         count = count_items(message.result)

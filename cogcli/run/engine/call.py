@@ -21,6 +21,7 @@ from cogcli.base.calls import (
     Attempt,
     BindingChain,
     Cancellation,
+    Continuation,
     Member,
 )
 from cogcli.base.canonical import digest_of
@@ -28,6 +29,7 @@ from cogcli.base.errors import (
     CallTimeoutError,
     EffectInDoubtError,
     InputMappingError,
+    InputRequiredError,
     RejectedError,
     ResponseMappingError,
     RuntimeErrorBase,
@@ -55,6 +57,7 @@ from cogcli.run.engine.effects import (
     WorkerCall,
     WorkerSlot,
 )
+from cogcli.run.engine.input_request import find_continuation, may_wait, rejection_of
 from cogcli.run.engine.outcome import CallSkipped
 from cogcli.run.engine.output_masks import mask_answer, withhold_reply
 from cogcli.run.engine.policy import (
@@ -71,6 +74,8 @@ from cogcli.state.namespaces import walk
 _REPEATED: Final = frozenset(("call.transport", "call.timeout", "call.overloaded"))
 """The error codes after which a binding's `retry_count` repeats the call, next to `_FAULT`."""
 _FAULT: Final = "call.server-error"
+_STATUSES: Final = {"call.circuit-open": "circuit_open", "input.required": "input_required"}
+"""The status of an attempt by its error code. Any other one failed."""
 _MAX_WAIT: Final = 60.0
 _NO_ANSWER: Final = frozenset(
     ("call.transport", "call.circuit-open", "call.timeout", "step.timeout", "effect.in-doubt")
@@ -344,34 +349,67 @@ class _ChainAttempts:
 
     def try_member(self, member: Member) -> Effects:
         """Try one binding as often as its `retry_count` permits. Return its Answer, or None if it gives none."""
-        record, wait = self._record, 0.0
+        wait = 0.0
         for repeat in range(member.retry_count + 1):
             self.number += 1
             if self.number > self._before + 1:
-                spend_call(record)
-                reserve_repeat(record, self._capability, self._values, self.number)
-                yield from _acquire_slot(record.run)
-                reason = "repeat" if repeat else "fallback"
-                _record_repeat(record, member, self.number, reason, wait)
-            try:
-                if self._made_already is not None and self.number == 1:
-                    raise self._made_already
-                answer = yield from _try_once(
-                    record, self._capability, member, self.number, self._values
-                )
-                answer = mask_answer(answer, record.masks)
-            except RuntimeErrorBase as error:
-                self._note_failure(member, error)
-            else:
-                record.attempts.append(attempt_from_answer(member, answer))
-                _settle_limits(record, left=True)
+                yield from self._begin_next(member, "repeat" if repeat else "fallback", wait)
+            answer = yield from self._complete_attempt(member)
+            if answer is not None:
                 return answer
             is_last = repeat == member.retry_count
             if is_last or not self._may_call_again or not _is_repeated(member, self.failure):
                 return None
             wait = _backoff_seconds(member, repeat, self.failure)
-            yield from record.wait(wait)
+            yield from self._record.wait(wait)
         return None
+
+    def _begin_next(self, member: Member, reason: str, wait: float) -> Effects:
+        """Spend, reserve and record an attempt after the first."""
+        record = self._record
+        spend_call(record)
+        reserve_repeat(record, self._capability, self._values, self.number)
+        yield from _acquire_slot(record.run)
+        _record_repeat(record, member, self.number, reason, wait)
+
+    def _complete_attempt(self, member: Member) -> Effects:
+        """Make an attempt, and the next ones for as long as the service asks for input that a person has given.
+
+        Return the Answer, or None after a failure. Raise InputRequiredError if an answer is missing: the run waits.
+        """
+        record, continuation = self._record, None
+        while True:
+            try:
+                answer = yield from self._make_attempt(member, continuation)
+                answer = mask_answer(answer, record.masks)
+            except InputRequiredError as demand:
+                if not may_wait(record):
+                    self._note_failure(member, rejection_of(demand))
+                    return None
+                withhold_reply(demand, record.masks)
+                note_failure(record, member, demand)
+                _settle_limits(record, left=False)
+                continuation = find_continuation(record, self._capability, self.number, demand)
+            except RuntimeErrorBase as error:
+                self._note_failure(member, error)
+                return None
+            else:
+                record.attempts.append(attempt_from_answer(member, answer))
+                _settle_limits(record, left=True)
+                return answer
+            self.number += 1
+            yield from self._begin_next(member, "answered", 0.0)
+
+    def _make_attempt(self, member: Member, continuation: Continuation | None) -> Effects:
+        """Make one attempt and return its Answer, unless the first was made already."""
+        if self._made_already is not None and self.number == 1:
+            raise self._made_already
+        record, values = self._record, self._values
+        return (
+            yield from _try_once(
+                record, self._capability, member, self.number, values, continuation
+            )
+        )
 
     def _note_failure(self, member: Member, error: RuntimeErrorBase) -> None:
         """Record a failed attempt. A call that must not be repeated is final as soon as it may have left."""
@@ -403,8 +441,9 @@ def _settle_limits(record: StepRecord, *, left: bool) -> None:
 
 
 def _try_once(
-    record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
-) -> Effects:
+    record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
+    continuation: Continuation | None,
+) -> Effects:  # fmt: skip
     """Make one attempt and return its Answer. While an effect may be in flight, a failed sibling does not cancel the
     step.
     """
@@ -414,7 +453,7 @@ def _try_once(
     yield from _settle_doubt(record, capability, number)
     has_effect = capability.effect == "effect"
     cancel = Cancellation(NOT_BEGUN)
-    call = _build_worker_call(record, capability, member, number, values, cancel)
+    call = _build_worker_call(record, capability, member, number, values, cancel, continuation)
     shield(has_effect or StepPath(record.path).in_probe)
     try:
         answer = yield call
@@ -466,7 +505,7 @@ def _note_possible_effect(
 
 def _build_worker_call(
     record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
-    cancel: Cancellation,
+    cancel: Cancellation, continuation: Continuation | None,
 ) -> WorkerCall:  # fmt: skip
     attempt = Attempt(
         capability_id=capability.id,
@@ -481,6 +520,7 @@ def _build_worker_call(
         cancel=cancel,
         trace_id=record.run.state.trace_id,
         intent=record.intent or "",
+        continuation=continuation,
     )
     dispatcher = record.run.engine.dispatcher
     recorded = dispatcher.recorded(attempt) if dispatcher else None
@@ -557,7 +597,7 @@ def note_failure(record: StepRecord, member: Member, error: RuntimeErrorBase) ->
     """Add a failed attempt to the `attempts` of the closing event."""
     error.binding_id, error.service_id = member.binding_id, member.service_id
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
-    status = "circuit_open" if error.code == "call.circuit-open" else "failed"
+    status = _STATUSES.get(error.code, "failed")
     entry.update(status=status, code=error.code, message=error.message, left=error.left)
     if error.usage:
         entry["usage"] = dict(error.usage)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from cogcli.base.calls import STEP_SECONDS, PageNotice, ServiceNotice
+from cogcli.base.calls import STEP_SECONDS, Continuation, PageNotice, ServiceNotice
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
@@ -105,6 +105,7 @@ class Engine:
         lines: LineSink | None = None,
         limits: LimitAccount | None = None,
         signatures: AnswerSignatures = UNCHECKED,
+        given_inputs: Mapping[tuple[str, str, int], Continuation] | None = None,
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()
@@ -123,6 +124,8 @@ class Engine:
         self.approvals = approvals or Approvals()
         self.signatures = signatures
         """How signatures of answers are judged."""
+        self.given_inputs = given_inputs or {}
+        """On resume and replay: people's answers to services, by run, step path and number of the attempt."""
         self.earlier_approvals = earlier_approvals
         """On rerun: the unused approvals of the source run. None for a replay, whose log has those that were taken
         over."""

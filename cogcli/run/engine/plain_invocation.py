@@ -321,6 +321,7 @@ class PlainInvocation:
                 Cancellation(NOT_BEGUN),
                 state.trace_id,
                 self._intent,
+                None,
             ),
         )
         return LiveCall(run.engine, attempt, call.speed)

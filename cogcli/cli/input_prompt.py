@@ -1,0 +1,119 @@
+"""The forms that services ask a person to fill in the middle of a call: shown, and prompted for at the terminal
+(docs/reference/execution.md#input).
+
+The pause is on disk before the prompt, and the answer is an ordinary `resume`: closing the terminal loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import orjson
+
+from cogcli.base.errors import UsageError
+from cogcli.base.terminal_text import visible, visible_block
+from cogcli.cli.context import CommandContext
+from cogcli.cli.prompt import ask, ask_text, terminal_safe
+from cogcli.declarations.governance_events import InputField, InputForm, InputRequested
+from cogcli.declarations.value_types import Json
+from cogcli.report.styled_text import StyledLine
+from cogcli.run.given_forms import FormAnswer, describe_field, fit_answer
+
+_TRUE: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+def input_lines(context: CommandContext, asked: InputRequested) -> Iterator[StyledLine]:
+    """Yield the lines of a request for input: who asks, what, and the fields."""
+    rows = [("service", asked.service), ("call", f"{asked.step_id}: {asked.capability}")]
+    for form in asked.forms:
+        rows.append(("asks", visible_block(form.message)))
+        rows += [("field", f"{field.name}: {_describe(field)}") for field in form.fields]
+    for name, text in rows:
+        for number, line in enumerate(text.split("\n")):
+            head = "" if number else name
+            yield [(f"  {head:<7}  ", "dim"), (terminal_safe(context, visible(line)), "")]
+
+
+def _describe(field: InputField) -> str:
+    """Return what a field takes, its title and its description."""
+    texts = [field.accepts.get(name) for name in ("title", "description")]
+    words = [describe_field(field), *(text for text in texts if isinstance(text, str))]
+    return ", ".join([*words, *([] if field.required else ["optional"])])
+
+
+def report_inputs(
+    context: CommandContext, requests: tuple[InputRequested, ...], *, writes_to_stderr: bool
+) -> None:
+    """Add the open requests for input to the envelope, and with `writes_to_stderr` print them, unless `-q`."""
+    context.own["input_requests"] = [each.json for each in requests]
+    if not writes_to_stderr or context.screen.quiet:
+        return
+    for each in requests:
+        for line in input_lines(context, each):
+            context.screen.notify_line(line)
+
+
+def prompt_answer(context: CommandContext, asked: InputRequested) -> FormAnswer | None:
+    """Prompt for the answer to a request, and return it. Return None if it is left for later: `l` or the end of input.
+
+    Ctrl-C raises KeyboardInterrupt.
+    """
+    for line in input_lines(context, asked):
+        context.screen.notify_line(line)
+    while True:
+        word = ask(context, "Answer the service?  [y] answer  [n] decline  [l] later ")
+        if word == "n":
+            return FormAnswer(asked.step_id, None)
+        if word is None or word == "l":
+            return None
+        if word != "y":
+            continue
+        content = _prompt_forms(context, asked)
+        if content is None:
+            return None
+        try:
+            fit_answer(asked.forms, content)
+        except UsageError as error:
+            context.screen.notify_line([(f"  {error.message}", "warning")])
+        else:
+            return FormAnswer(asked.step_id, content)
+
+
+def _prompt_forms(context: CommandContext, asked: InputRequested) -> Json | None:
+    """Return the values of all forms as `--answer` takes them; None at the end of input."""
+    found: Json = {}
+    for form in asked.forms:
+        values = _prompt_form(context, form)
+        if values is None:
+            return None
+        found[form.name] = values
+    return found if len(asked.forms) > 1 else found[asked.forms[0].name]
+
+
+def _prompt_form(context: CommandContext, form: InputForm) -> Json | None:
+    values: Json = {}
+    for field in form.fields:
+        text = ask_text(context, visible(f"  {field.name} ({describe_field(field)})"))
+        if text is None:
+            return None
+        if text:
+            values[field.name] = parse_field(field, text)
+    return values
+
+
+def parse_field(field: InputField, text: str) -> object:
+    """Return the value that a typed line stands for. A line that is no such value stays a text, which then does not
+    fit.
+    """
+    kind = field.accepts.get("type")
+    if kind == "boolean":
+        return _TRUE.get(text.lower(), text)
+    if kind == "array":
+        return [part.strip() for part in text.split(",")]
+    if kind == "string" or text in field.choices:
+        return text
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,121 @@
+"""The forms of an `InputRequiredResult`, for a run that waits for a person's answer (docs/reference/mcp.md#input).
+
+Only forms are passed on, of a bounded size. A result that asks for anything else is a rejected call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cogcli.base.calls import Continuation
+from cogcli.base.canonical import compact
+from cogcli.base.errors import InputRequiredError
+from cogcli.base.schema import validator
+from cogcli.base.terminal_text import visible
+from cogcli.declarations.governance_events import InputField, InputForm
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
+
+MOST_FORMS: Final = 10
+"""The most questions of one result."""
+LONGEST_QUESTION: Final = 4000
+"""The most characters of a question: a person has to read it whole."""
+_MOST_FIELDS: Final = 50
+_LARGEST: Final = 32 * 1024
+"""Bytes of all forms of a result, and characters of its state."""
+_SHOWN: Final = 200
+"""The characters of a question that the error of a waiting run has."""
+ELICIT: Final = "elicitation/create"
+
+
+class FormSchema(Record):
+    """The schema of a form on the wire: an object of plain values."""
+
+    properties: dict[str, Json]
+    required: list[str]
+
+
+class FormParams(Record):
+    """The parameters of a request for input on the wire."""
+
+    mode: str = "form"
+    message: str
+    requestedSchema: FormSchema
+
+
+class DemandedForm(Record):
+    """A request for input inside a result on the wire."""
+
+    method: str
+    params: FormParams
+
+
+class UnfinishedResult(Record):
+    """A result that asks for input before the call can be completed, on the wire."""
+
+    resultType: str
+    inputRequests: dict[str, DemandedForm]
+    requestState: str | None = None
+
+
+def find_demand(
+    result: Json, operation: str, mask: Callable[[Json], Json]
+) -> InputRequiredError | None:
+    """Return the error that leaves a call waiting for a person, or None if the result is finished, asks for anything
+    but forms, or for too much.
+
+    `mask` takes the secrets out of what the server sent.
+    """
+    if result.get("resultType") != "input_required":
+        return None
+    asked = read_record(UnfinishedResult, mask(result))
+    state = read_record(UnfinishedResult, result).requestState
+    is_whole = len(asked.inputRequests) == len(asked.json.get("inputRequests") or {})
+    if not is_whole or not 0 < len(asked.inputRequests) <= MOST_FORMS:
+        return None
+    if not all(map(_is_form, asked.inputRequests.values())):
+        return None
+    if len(compact(asked.json["inputRequests"])) > _LARGEST or len(state or "") > _LARGEST:
+        return None
+    forms = [_form_from(name, each.params) for name, each in asked.inputRequests.items()]
+    if not all(validator.is_usable(form.schema) for form in forms):
+        return None
+    question = visible(" ".join(forms[0].message.split()))
+    question = question if len(question) <= _SHOWN else f"{question[: _SHOWN - 1]}…"
+    error = InputRequiredError("input.required", f"`{operation}` asks: {question}", left=True)
+    error.forms, error.request_state = [form.json for form in forms], state
+    return error
+
+
+def _is_form(asked: DemandedForm) -> bool:
+    """Return whether a request for input is a form that a person can answer."""
+    params = asked.params
+    fields, named = params.requestedSchema.properties, params.requestedSchema.required
+    return (
+        asked.method == ELICIT
+        and params.mode == "form"
+        and 0 < len(params.message) <= LONGEST_QUESTION
+        and len(fields) <= _MOST_FIELDS
+        and fields.keys() >= set(named)
+    )
+
+
+def _form_from(name: str, params: FormParams) -> InputForm:
+    schema = params.requestedSchema
+    fields = [
+        InputField(name=field, accepts=accepts, required=field in schema.required)
+        for field, accepts in schema.properties.items()
+    ]
+    return InputForm(name=name, message=params.message, fields=fields)
+
+
+def continuation_members(continuation: Continuation | None) -> Json:
+    """Return the members of a request that continue an unfinished call. Empty for a call that begins."""
+    if continuation is None:
+        return {}
+    members: Json = {"inputResponses": continuation.answers}
+    if continuation.request_state is not None:
+        members["requestState"] = continuation.request_state
+    return members
