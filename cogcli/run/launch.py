@@ -426,7 +426,9 @@ def build_live_runner(
     reads = environment.reads
     if reads is not None and not is_agent:
         # Called when a file of credentials is read, long after the runner exists.
-        reads = reads._replace(is_online=lambda: _may_reach_network(catalog, runner))
+        reads = reads._replace(
+            is_online=lambda: may_reach_network(catalog, _find_used_services(runner))
+        )
     runner = LiveRunner(
         catalog,
         lambda capability_id: select(catalog, capability_id, selection),
@@ -442,14 +444,19 @@ def build_live_runner(
     return runner
 
 
-def _may_reach_network(catalog: Catalog, runner: LiveRunner) -> bool:
-    """Return whether a service in a chain of the run may reach another machine.
+def _find_used_services(runner: LiveRunner) -> set[str]:
+    """Return the ids of the services in the chains of a run."""
+    chains = runner.pinned().values()
+    return {each["service_id"] for chain in chains for each in chain["members"]}
+
+
+def may_reach_network(catalog: Catalog, service_ids: Iterable[str]) -> bool:
+    """Return whether one of these services may reach another machine.
 
     Only shipped functions that run in this process and start no program cannot. The code of a user's function is
     unknown.
     """
-    used = {each["service_id"] for chain in runner.pinned().values() for each in chain["members"]}
-    for service in (catalog.services[id] for id in used):
+    for service in (catalog.services[id] for id in service_ids):
         module = service.module or ""
         if (
             not catalog.in_process(service)

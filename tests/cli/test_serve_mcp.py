@@ -121,6 +121,8 @@ def test_a_client_lists_and_calls_skills(served: Project, mode: str) -> None:
         assert upper.input_schema["properties"] == {"text": {"type": "string"}}
         assert upper.input_schema["required"] == upper.output_schema["required"] == ["text"]
         assert upper.annotations.read_only_hint is True
+        assert upper.annotations.open_world_hint is True, "the code of a user may do anything"
+        assert tools["text__brief"].annotations.open_world_hint is False
         assert tools["demo__send"].annotations.read_only_hint is False
         assert tools["demo__send"].annotations.destructive_hint is True
         told: list[tuple[float, float | None, str | None]] = []

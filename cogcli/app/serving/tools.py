@@ -18,15 +18,17 @@ from typing import Final
 from cogcli.app.file_scope import find_file_scope
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.base.errors import CogcliError
+from cogcli.base.errors import BindingResolutionError, CogcliError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
 from cogcli.run.input_origins import CLIENT
+from cogcli.run.launch import may_reach_network
 from cogcli.run.prepare import PreparedRun, RunRequest, check_given, prepare_without_inputs
 from cogcli.specs.field_schema import schema_of
+from cogcli.specs.selection import SelectionOptions, select
 
 NAMES: Final = ("underscore", "dots")
 LONGEST: Final = 64
@@ -85,9 +87,10 @@ def offer_skills(
             left_out.append(id)
         else:
             name = tool_names[id]
-            tools[name] = ServedSkill(
-                tool_of(prepared.skill, prepared.catalog.capabilities.values(), name), prepared
-            )
+            capabilities = prepared.catalog.capabilities.values()
+            is_open = _is_open_world(settings, prepared)
+            tool = tool_of(prepared.skill, capabilities, name, is_open=is_open)
+            tools[name] = ServedSkill(tool, prepared)
     return ToolOffer(tools, left_out)
 
 
@@ -110,16 +113,34 @@ def name_tools(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
     }
 
 
-def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> Json:
+def _is_open_world(settings: Settings, prepared: PreparedRun) -> bool:
+    """Return whether a run of a skill may reach another machine through its chosen bindings, as far as is known."""
+    catalog = prepared.catalog
+    selection = SelectionOptions.of(prepared.request.options, settings.environ)
+    try:
+        chains = [select(catalog, id, selection).chain for id in catalog.capabilities]
+    except BindingResolutionError:
+        return True
+    links = [link for chain in chains for link in chain if link.eligible]
+    return may_reach_network(catalog, {link.service_id or "" for link in links})
+
+
+def tool_of(
+    skill: Skill, capabilities: Iterable[Capability], name: str, *, is_open: bool = True
+) -> Json:
     """Return a skill as an entry of `tools/list`. `capabilities` are those that it can call,
-    including gates."""
+    including gates. `is_open`: whether it may reach another machine."""
     return {
         "name": name,
         "title": skill.name,
         "description": skill.description,
         "inputSchema": schema_of(skill.inputs) | {"additionalProperties": False},
         "outputSchema": schema_of(skill.outputs),
-        "annotations": {"title": skill.name, **hints_of(capabilities)},
+        "annotations": {
+            "title": skill.name,
+            **hints_of(capabilities),
+            "openWorldHint": is_open,
+        },
     }
 
 
