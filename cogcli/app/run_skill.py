@@ -49,12 +49,17 @@ def run_requested(settings: Settings, requested: RequestedRun, watch: Watch) -> 
             skill = registry.reach(meant).skills.get(meant)
             error.samples = sample_arguments(skill) if skill else {}
         raise
+    require_known_logins(settings, catalog, request.options)
+    return launch_given(environment, catalog, requested, watch)
+
+
+def require_known_logins(settings: Settings, catalog: Catalog, options: RunOptions) -> None:
+    """Raise ServiceResolutionError `service.login` if a capability needs a login that this user does not have."""
     if any("login" in service.settings for service in catalog.services.values()):
         from cogcli.app.login_needs import require_logins  # most services have no login
 
-        selection = SelectionOptions.of(request.options, settings.environ)
+        selection = SelectionOptions.of(options, settings.environ)
         require_logins(catalog, selection, settings.environ, settings.clock.now())
-    return launch_given(environment, catalog, requested, watch)
 
 
 def build_options(settings: Settings, flag_values: Json) -> RunOptions:

@@ -106,6 +106,30 @@ def test_a_login_serves_runs_until_it_is_ended(desktop: Any, desk: Desk) -> None
     desktop.run("run", "demo.add", "-p", "a=2").assert_exit(3)
 
 
+PACK = """
+contract_meta: {contract_version: '1.0'}
+pack_meta: {pack_id: sums, pack_version: 1.0.0, defaults: {safety_mode: network}}
+policy_layer: {permissions: [{role: clerk, allow: [demo.number.add]}]}
+tooling_layer: {capabilities: {demo.number.add: {approval_mode: network}}}
+decision_layer:
+  intents:
+    - {id: add, phrases: [add], risk: network, capabilities: [demo.number.add], templates: [add]}
+  task_templates:
+    - {id: add, reply: Added.,
+       steps: [{id: add, uses: demo.number.add, input: {a: 2, b: 40}, output: {sum: outputs.sum}}]}
+tone_and_comms: {agent: {role: clerk}}
+"""
+
+
+def test_an_agent_with_a_pack_says_a_missing_login_before_its_run(desktop: Any) -> None:
+    desktop.write("packs/sums/1.0.0.yaml", PACK)
+    words = ("agent", "invoke", "--pack", "sums@1.0.0", "--intent", "add", "--message", "add")
+    refused = desktop.run(*words, "--json").assert_exit(3)
+    assert refused.json["error"]["code"] == "service.login"
+    assert "cogcli services login sums" in refused.err
+    assert not list(desktop.root.glob(".cogcli/episodes/ep_*")), "the run began"
+
+
 def test_the_guide_is_followed(desktop: Any, desk: Desk) -> None:
     services = [block for block in blocks(GUIDE) if block.named == "services/local/notes.yaml"]
     assert len(services) == 2, "for a person, and without one"

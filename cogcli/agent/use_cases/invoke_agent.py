@@ -29,7 +29,7 @@ from cogcli.agent.use_cases.runs import stores_of
 from cogcli.agent.use_cases.sessions import open_session
 from cogcli.agent.use_cases.user_memory import profile_of
 from cogcli.app.registry import is_untrusted, open_registry
-from cogcli.app.run_skill import environment_of
+from cogcli.app.run_skill import environment_of, require_known_logins
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
 from cogcli.base.named_tuple import NamedTuple
@@ -166,6 +166,8 @@ def _reach(
     ]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
+    if request.policy is not None and request.policy.pack:  # the built-in pack has what is there
+        require_known_logins(settings, catalog, request.options)
     require_expected(command.agent_request.request, pack_of(catalog, policy))
     made = invocation_of(catalog, selection, command.agent_request.request, policy)
     refused = refuse_message(made)
