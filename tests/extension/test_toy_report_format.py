@@ -31,7 +31,7 @@ def test_a_renderer_and_its_row_are_all_that_a_format_needs(
 ) -> None:
     monkeypatch.setitem(RENDERERS, "toy", toy)
     # Only the whole envelope and annotations ask for more than the place of a file.
-    context: Any = SimpleNamespace(settings=SimpleNamespace(inside=str))
+    context: Any = SimpleNamespace(settings=SimpleNamespace(require_inside=str))
     path = str(tmp_path / "toy.txt")
     requested = parse_reports([f"toy:{path}"], without=("github",))
     requested.write(context, lambda: REPORT, 1)
