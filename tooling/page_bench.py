@@ -1,4 +1,5 @@
-"""5,000 rows of an API in 100 pages: by `page` of a binding, by a loop that appends, by a loop that carries its rows.
+"""5,000 rows of an API in 100 pages: by `page` of a binding, by a loop that appends, and by loops that carry their rows
+through a skill, which appends to them or hands them to a function.
 
 The API answers on loopback from a thread of this process. Each run is a process of its own, whose memory the system
 measures.
@@ -23,6 +24,8 @@ _LONGER, _GROWTH = 4, 4.5
 """So many times the pages may take so many times the CPU time."""
 _GROWING = (
     ("bench.appends", "a loop that appends", _GROWTH),
+    ("bench.hands", "a loop through a skill that appends", _GROWTH),
+    # Its function gets a copy of all rows in each round, which takes as long as there are rows.
     ("bench.carries", "a loop that carries its rows", None),
 )
 _FIELDS = 'version: "1.0.0"\ndescription: Measured.\nproperties: {side_effects: false}\n'
@@ -49,6 +52,14 @@ _CARRYING = f"""\
     config: {{while: {{condition: "vars.next != ''", max_iterations: 1000}}, merge_strategy: replace}}
     output: {{rows: vars.rows, next: vars.next}}
 """
+_HANDING = _CARRYING.replace("bench.round", "bench.more")
+_MORE = """\
+  - id: read
+    uses: bench.page.read
+    input: {cursor: inputs.cursor}
+    config: {merge_strategy: {outputs.rows: append, outputs.next: replace}}
+    output: {inputs.rows: outputs.rows, rows: outputs.rows, next: outputs.next}
+"""
 _ROUND = """\
   - id: read
     uses: bench.page.read
@@ -59,6 +70,11 @@ _ROUND = """\
     input: {first: inputs.rows, second: vars.more}
     output: {rows: outputs.rows}
 """
+_CARRIED = (
+    f"{{rows: {_LIST}, cursor: {{type: string, required: true}}}}",
+    f"{{rows: {_LIST}, next: {{type: string, required: true}}}}",
+)
+"""The inputs and outputs of a round."""
 
 
 class Measure(NamedTuple):
@@ -84,6 +100,7 @@ def measure(folder: Path, command: str, run: Run, environ: Mapping[str, str]) ->
         for way, skill, goals in (
             ("one step with `page`", "bench.paged", (_SECONDS, _MB)),
             ("a loop that appends", "bench.appends", (_SECONDS, _MB)),
+            ("a loop through a skill that appends", "bench.hands", (None, None)),
             ("a loop that carries its rows", "bench.carries", (None, None)),
         ):
             run([command, "run", skill, "-q"], project, env)  # the specs are compiled
@@ -172,12 +189,9 @@ def _write_project(project: Path, url: str) -> None:
         ),
         "skills/local/bench/appends/skill.yaml": _skill("bench.appends", _APPENDING),
         "skills/local/bench/carries/skill.yaml": _skill("bench.carries", _CARRYING),
-        "skills/local/bench/round/skill.yaml": _skill(
-            "bench.round",
-            _ROUND,
-            f"{{rows: {_LIST}, cursor: {{type: string, required: true}}}}",
-            f"{{rows: {_LIST}, next: {{type: string, required: true}}}}",
-        ),
+        "skills/local/bench/hands/skill.yaml": _skill("bench.hands", _HANDING),
+        "skills/local/bench/round/skill.yaml": _skill("bench.round", _ROUND, *_CARRIED),
+        "skills/local/bench/more/skill.yaml": _skill("bench.more", _MORE, *_CARRIED),
     }
     for path, text in files.items():
         file = project / path

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
-
+from cogcli.base.jsonvalue import excerpt_of_json
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished
 from cogcli.declarations.field import fields_of
@@ -67,5 +66,4 @@ def _excerpt(value: object, json: Json, whole: str) -> str | None:
         if whole not in json:
             return None
         value = json[whole]
-    # No character takes more than four bytes.
-    return orjson.dumps(value)[: EXCERPT * 4].decode(errors="ignore")[:EXCERPT]
+    return excerpt_of_json(value, EXCERPT)

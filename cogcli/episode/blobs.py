@@ -31,7 +31,7 @@ MARK: Final = b'"$blob"'
 """The bytes of any line with a key `$blob`."""
 RARE: Final = b"$"
 """The byte of that mark which few lines have."""
-_PLAIN_TYPE: Final = "application/json"
+PLAIN_TYPE: Final = "application/json"
 LIST_TYPE: Final = "application/vnd.cogcli.list+json"
 """The media type of a blob with the parts of a list, in order. A part is a list, a reference to a blob with a list, or
 a reference to a blob with parts.
@@ -58,7 +58,7 @@ def is_reference(value: object) -> TypeGuard[Json]:
         and value.keys() == {"$blob", "bytes", "media_type"}
         and is_digest(value["$blob"])
         and type(value["bytes"]) is int
-        and value["media_type"] == _PLAIN_TYPE
+        and value["media_type"] == PLAIN_TYPE
     )
 
 
@@ -67,7 +67,7 @@ def is_list_reference(value: object) -> TypeGuard[Json]:
     return (
         type(value) is dict
         and value.get("media_type") == LIST_TYPE
-        and is_reference({**value, "media_type": _PLAIN_TYPE})
+        and is_reference({**value, "media_type": PLAIN_TYPE})
     )
 
 
@@ -104,7 +104,7 @@ def _shrink_member(value: object, put: Put) -> tuple[object, int]:
     return value, len(text)
 
 
-def reference_to(text: bytes, put: Put, media_type: str = _PLAIN_TYPE) -> Json:
+def reference_to(text: bytes, put: Put, media_type: str = PLAIN_TYPE) -> Json:
     """Store a JSON text with `put`, and return the reference to it."""
     return {"$blob": put(text), "bytes": len(text), "media_type": media_type}
 

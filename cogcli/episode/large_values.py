@@ -9,9 +9,9 @@
 6. Under rules 3 a long list is cut into parts, from its beginning. Its own blob has the last part, and names the
    others. So a list that grows by a few elements has new blobs only for its end. The cuts depend on nothing but the
    elements: equal lists have equal blobs.
-7. A writer remembers the last long lists. A list with the same elements has the same reference, and one whose JSON
-   begins like that of a known list keeps its parts. So a loop that hands on a growing list does not cut it anew for
-   every event.
+7. A writer remembers the last long lists. A list with the same elements has the same reference. One that begins with
+   the elements of a known list, or whose JSON begins like that of one, keeps its parts. So a loop that hands on a
+   growing list neither encodes nor cuts it anew for every event.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import orjson
 
+from cogcli.base.jsonvalue import LONG_LIST
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.base.strict_json import InvalidJson
@@ -31,6 +32,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import (
     LIST_TYPE,
     MAX_BLOB,
+    PLAIN_TYPE,
     SPILL,
     Get,
     Put,
@@ -58,10 +60,9 @@ _VALUES: Final = frozenset(
 """Keys of the inputs and outputs of runs and steps in an event."""
 _KEPT_TEXTS: Final = 2
 """A step names its input and its output."""
-_KEPT_PARTS: Final = 256
-"""The parts of lists in memory: 4 MiB of JSON."""
-_LONG: Final = 64
-"""Elements from which a list is looked for among the known ones."""
+_KEPT_PARTS: Final = 1024
+"""The parts of lists in memory: 16 MiB of JSON, as many as a writer remembers of one list. A list with more parts than
+these is read from its blobs whenever an event names it."""
 _KEPT_LISTS: Final = 4
 _LONGEST_KEPT: Final = 16 * 1024 * 1024
 """Bytes of JSON of the longest list that is remembered."""
@@ -78,6 +79,23 @@ class _CutParts(NamedTuple):
     """The number of elements in them."""
     names: tuple[Json, ...] = ()
     """The references to them."""
+    end: bytes = b""
+    """What follows `text`: the first element of the next part, for which the last of these parts had no room."""
+
+    def extend(self, texts: list[bytes], names: list[Json], following: bytes) -> _CutParts:
+        """Return these parts and further ones, given the JSON of their elements and of the element that follows."""
+        added = b",".join(texts)
+        text = b"%b,%b" % (self.text, added) if self.text else b"[" + added
+        return _CutParts(text, self.length + len(texts), (*self.names, *names), following)
+
+    def begin(self, text: bytes) -> bool:
+        """Return whether the list with this JSON begins with these parts, and is cut at their end."""
+        end = len(self.text) + 1 + len(self.end)
+        return (
+            text.startswith(self.text)
+            and text.startswith(b",%b" % self.end, len(self.text))
+            and text[end : end + 1] in (b",", b"]")
+        )
 
 
 _NO_PARTS: Final = _CutParts()
@@ -94,7 +112,10 @@ class _KnownList(NamedTuple):
 
     def is_beginning_of(self, items: list[Any]) -> bool:
         """Return whether a list begins with the very elements of this one."""
-        return len(items) >= len(self.items) and all(map(operator.is_, self.items, items))
+        last = len(self.items) - 1
+        if len(items) <= last or items[last] is not self.items[last]:
+            return False  # another list mostly differs at this end, too
+        return all(map(operator.is_, self.items, items))
 
 
 class ValueShortener:
@@ -123,14 +144,14 @@ class ValueShortener:
             return value if all(map(operator.is_, rest.values(), value.values())) else rest
         if type(value) is not list:
             return value
-        if len(value) >= _LONG:
+        if len(value) >= LONG_LIST:
             found = next((known for known in clean if known.is_beginning_of(value)), None)
             return value if found is None else value[len(found.items) - 1 :]
         left = [self._leave_out(item, clean) for item in value]
         return value if all(map(operator.is_, left, value)) else left
 
     def recall(self, payload: Json, version: object = None) -> Json:
-        """Return the payload with the references of known lists in their places.
+        """Return the payload with references in the places of known lists, and of lists that continue them.
 
         Lists that are cut from now on are known to be free of the secrets of this version.
         """
@@ -140,7 +161,7 @@ class ValueShortener:
         return {key: self._recall(member, key in _VALUES) for key, member in payload.items()}
 
     def _recall(self, value: Any, is_value: bool) -> Any:
-        """Return a member with the references of known lists. Only lists of inputs and outputs are cut."""
+        """Return a member with such references. Only lists of inputs and outputs are cut."""
         if type(value) is dict:
             return {
                 key: self._recall(member, is_value or key in _VALUES)
@@ -148,16 +169,20 @@ class ValueShortener:
             }
         if type(value) is not list:
             return value
-        if len(value) < _LONG:
-            return [self._recall(item, is_value) for item in value]
-        return self._find_reference(value) if is_value else value
+        if is_value:
+            # A list of lists is cut as a whole, so that equal values have equal blobs.
+            return self._find_reference(value) if len(value) >= LONG_LIST else value
+        return [self._recall(item, False) for item in value] if len(value) < LONG_LIST else value
 
     def _find_reference(self, items: list[Any]) -> object:
-        """Return the reference of the known list with these elements, or the list itself."""
-        for known in self._known:
-            if len(known.items) == len(items) and known.is_beginning_of(items):
-                return known.reference
-        return items
+        """Return the reference of a list that begins with the elements of a known one, or the list itself."""
+        beginnings = (known for known in self._known if known.is_beginning_of(items))
+        known = max(beginnings, key=lambda known: len(known.items), default=None)
+        if known is None:
+            return items
+        if len(known.items) == len(items):
+            return known.reference
+        return orjson.Fragment(orjson.dumps(self._refer_list(items, known.parts)))
 
     def shorten(self, payload: Json) -> Json:
         """Return the payload for the log."""
@@ -175,7 +200,7 @@ class ValueShortener:
             short = {key: self.refer(member, limit=limit) for key, member in value.items()}
         elif type(value) is list:
             if self._cuts_lists and len(text) > max(limit, PART):
-                return self._refer_list(value, text)
+                return self._refer_list(value, self._find_parts(text))
             short = [self.refer(member, limit=limit) for member in value]
         if short is not value:
             text = orjson.dumps(short)
@@ -191,25 +216,24 @@ class ValueShortener:
         """Return whether the data would be read as a reference."""
         return is_reference(value) or (self._cuts_lists and is_list_reference(value))
 
-    def _refer_list(self, items: list[Any], text: bytes) -> Json:
-        """Return the reference to a list in parts (rule 6). `text` is its JSON."""
-        known = self._find_parts(text)
+    def _refer_list(self, items: list[Any], known: _CutParts) -> Json:
+        """Return the reference to a list in parts (rule 6), of which it begins with the known ones."""
         rest = items[known.length :]
-        sizes = lengths = [len(orjson.dumps(item)) for item in rest]
-        if may_refer(text) or max(sizes) > SMALL:
+        texts = [orjson.dumps(item) for item in rest]
+        sizes = [len(text) for text in texts]
+        size = len(known.text) + sum(sizes)
+        if max(sizes) > SMALL or any(map(may_refer, texts)):
             rest = [self.refer(item) for item in rest]
             sizes = [len(orjson.dumps(item)) for item in rest]
         *whole, last = _cut(rest, sizes)
         if whole:
             added = len(rest) - len(last)
-            commas = added if known.length else added - 1
-            end = max(len(known.text), 1) + sum(lengths[:added]) + commas
             names = [reference_to(orjson.dumps(part), self._put) for part in whole]
-            known = _CutParts(text[:end], known.length + added, (*known.names, *names))
+            known = known.extend(texts[:added], names, texts[added])
         reference = reference_to(
             orjson.dumps([*self._group(list(known.names)), last]), self._put, LIST_TYPE
         )
-        if len(text) <= _LONGEST_KEPT:
+        if size <= _LONGEST_KEPT:
             self._remember(items, known, reference)
         return reference
 
@@ -222,11 +246,7 @@ class ValueShortener:
 
     def _find_parts(self, text: bytes) -> _CutParts:
         """Return the most parts of a known list that a list with this JSON begins with."""
-        fitting = (
-            known.parts
-            for known in self._known
-            if text.startswith(known.parts.text) and text.startswith(b",", len(known.parts.text))
-        )
+        fitting = (known.parts for known in self._known if known.parts.begin(text))
         return max(fitting, key=lambda parts: parts.length, default=_NO_PARTS)
 
     def _remember(self, items: list[Any], parts: _CutParts, reference: Json) -> None:
@@ -321,24 +341,38 @@ class BlobReader:
 
     def _part(self, name: object, depth: int) -> list[Any] | None:
         """Return the elements of one part of a list. None if its blob is missing or is not a list."""
+        known = self._find_part(name)
+        if known is not None:
+            return known if self._left >= 0 else None
         if is_reference(name):
             return self._part_in_blob(name, depth)
-        found = self._list(name, depth) if is_list_reference(name) else self._inside(name, depth)
+        found = name
+        if is_list_reference(name):
+            found = self._list(name, depth)
+        elif may_refer(orjson.dumps(name)):
+            found = self._inside(name, depth)
         return found if type(found) is list else None
 
-    def _part_in_blob(self, name: Json, depth: int) -> list[Any] | None:
-        key = (name["$blob"], name["bytes"])
-        known = self._parts.pop(key, None)
+    def _find_part(self, name: object) -> list[Any] | None:
+        """Return a part that was read before, and count its bytes. None if the name is not of such a part."""
+        if type(name) is not dict or len(name) != 3 or name.get("media_type") != PLAIN_TYPE:
+            return None
+        digest, size = name.get("$blob"), name.get("bytes")
+        if type(digest) is not str or type(size) is not int:
+            return None
+        known = self._parts.pop((digest, size), None)
         if known is not None:
-            self._left -= name["bytes"]
-            self._parts[key] = known
-            return known if self._left >= 0 else None
+            self._left -= size
+            self._parts[digest, size] = known
+        return known
+
+    def _part_in_blob(self, name: Json, depth: int) -> list[Any] | None:
         before = self._left
         found = self._blob(name, depth)
         if type(found) is not list:
             return None
         if before - self._left == name["bytes"]:  # the part names no blob itself
-            self._parts[key] = found
+            self._parts[name["$blob"], name["bytes"]] = found
             if len(self._parts) > _KEPT_PARTS:
                 del self._parts[next(iter(self._parts))]
         return found

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from cogcli.base.errors import RequestMappingError
-from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.jsonvalue import copy_writable, deep_copy
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.declarations.value_types import Json
@@ -121,15 +121,15 @@ def _is_in_path(at: TemplatePath, context: TemplateContext) -> bool:
 
 
 def _typed_value(path: tuple[str, ...], given: Json, at: TemplatePath) -> object:
-    """Return the typed value. A missing input drops its key; a path that ends inside an input is an
-    error."""
+    """Return the typed value, whose lists share their elements with the input. A missing input drops its key; a path
+    that ends inside an input is an error."""
     head = path[0]
     if head not in given:
         return MISSING
     value = _value_at(given[head], path[1:])
     if value is MISSING:
         raise _missing(path, at, "inside a value that was given")
-    return deep_copy(value)
+    return copy_writable(value)
 
 
 def _value_at(value: object, path: tuple[str, ...]) -> object:

@@ -27,11 +27,10 @@ from cogcli.base.errors import (
     ServiceResolutionError,
 )
 from cogcli.base.extras import extra_of, install_line
-from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
+from cogcli.base.jsonvalue import NOTHING, Json, NotJson, kind_of, to_plain_reply
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refusal import Refused
-from cogcli.declarations.value_types import Json
 from cogcli.protocols.pythoncall import module_access
 from cogcli.protocols.pythoncall.module_access import Code
 from cogcli.protocols.pythoncall.readable_files import ReadableFiles, confine
@@ -88,9 +87,14 @@ def require_arguments(operation: PythonFunction, payload: Json) -> None:
 
 
 def call_function(
-    operation: PythonFunction, payload: Json, deadline: float, reads: ReadableFiles | None = None
+    operation: PythonFunction,
+    payload: Json,
+    deadline: float,
+    reads: ReadableFiles | None = None,
+    given: Json = NOTHING,
 ) -> Json:
-    """Call the function and return a copy of its result, an object of plain JSON.
+    """Call the function and return a copy of its result, an object of plain JSON. Long lists of `given` that the
+    result carries keep their elements.
 
     With `reads`, a shipped function may read only these files. Raise cogcli's own errors from
     inside (UnreadablePath for another file, errors of requests), RejectedError if the function
@@ -99,7 +103,7 @@ def call_function(
     is_confined = reads and operation.name.startswith(module_access.SHIPPED)
     release = confine(operation.function, reads) if reads and is_confined else None
     try:
-        return _json_object(_result(operation, payload, deadline), operation)
+        return _json_object(_result(operation, payload, deadline), operation, given)
     finally:
         if release is not None:
             release()
@@ -230,10 +234,10 @@ def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
     return ServiceResolutionError("service.module", text, left=False)
 
 
-def _json_object(result: object, operation: PythonFunction) -> Json:
+def _json_object(result: object, operation: PythonFunction, given: Json) -> Json:
     name = f"`{operation.name}`"
     try:
-        body = to_plain_json(result)
+        body = to_plain_reply(result, given)
     except NotJson as error:
         raise ResponseMappingError(
             "response.not-json", f"{name} returned {error}", left=True

@@ -22,6 +22,7 @@ import orjson
 
 from cogcli.base.errors import RequestMappingError, ResponseMappingError, RuntimeErrorBase
 from cogcli.base.host_access import ACCESS, HostAccess
+from cogcli.base.jsonvalue import object_of, paused_collection
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 _NOTHING: Final = CallMeta()
 _LONGEST_REASON: Final = 40
+_LARGE: Final = 64 * 1024
+"""Bytes of arguments from which the cycle collector pauses while they are read."""
 
 
 class SideOutput:
@@ -147,9 +150,13 @@ class PythonCall:
                     operation = function_call.resolve_function(code, request.operation)
                     self._operations[key] = operation
                 function_call.require_arguments(operation, request.payload)
-                _require_size(operation.name, request, orjson.dumps(request.payload))
+                text = orjson.dumps(request.payload)
+                _require_size(operation.name, request, text)
                 deadline, reads = limits.deadline, self._context.reads
-                body = function_call.call_function(operation, request.payload, deadline, reads)
+                arguments = _read_arguments(text)
+                body = function_call.call_function(
+                    operation, arguments, deadline, reads, request.payload
+                )
             finally:
                 ACCESS.reset(token)
                 side.text = tail.text
@@ -202,6 +209,14 @@ class PythonCall:
                 return body
             finally:
                 side.text = worker.printed
+
+
+def _read_arguments(text: bytes) -> Json:
+    """Return arguments that a function may change, from their JSON."""
+    if len(text) < _LARGE:
+        return object_of(orjson.loads(text))
+    with paused_collection():
+        return object_of(orjson.loads(text))
 
 
 def _require_size(name: str, request: InvocationRequest, payload: bytes) -> None:

@@ -19,6 +19,7 @@ import orjson
 
 from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
 from cogcli.base.errors import InternalError, RuntimeErrorBase
+from cogcli.base.jsonvalue import first_characters
 from cogcli.base.named_tuple import new_tuple
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.event_line import EventLine
@@ -43,7 +44,7 @@ from cogcli.run.engine.policy import (
     recorded_decision,
 )
 from cogcli.run.engine.ports import CallPolicy, LineSink
-from cogcli.run.engine.step_recorder import StepRecord, action_of, excerpt
+from cogcli.run.engine.step_recorder import EXCERPT, StepRecord, action_of
 from cogcli.run.engine.step_times import ClockReading, StepTimes, milliseconds_since
 from cogcli.specs.fields import are_plain, find_plain_types, fit_values
 from cogcli.state.inputs import Scope
@@ -376,7 +377,7 @@ class PlainInvocation:
             return False
         if run.engine.deferred or answer.usage or (answer.record and "files" in answer.record):
             return False  # other events come first, or the closing event has members that the line lacks
-        text = excerpt(self._input_json)
+        text = first_characters(self._input_json, EXCERPT)
         line, payload, metrics = call.end, call.end.payload, call.end.metrics
         line.members["step_id"] = payload["step_id"] = self._path
         line.members["caused_by"] = self._intent

@@ -6,10 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-import orjson
-
 from cogcli.base.calls import BindingChain, Member
 from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase
+from cogcli.base.jsonvalue import excerpt_of_json
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage, WrittenFile
 from cogcli.declarations.capability_spec import Capability
@@ -32,7 +31,7 @@ from cogcli.state.reducer import Write
 if TYPE_CHECKING:
     from cogcli.run.engine.ports import CallAccount
 
-_EXCERPT: Final = 200
+EXCERPT: Final = 200
 _TOKENS_IN: Final = ("input_tokens", "prompt_tokens")
 _TOKENS_OUT: Final = ("output_tokens", "completion_tokens")
 
@@ -419,7 +418,7 @@ class StepRecord:
         return CallMembers(
             action_id=self.action_id,
             kind=self.kind,
-            input_excerpt=excerpt(orjson.dumps(self.input)),
+            input_excerpt=excerpt_of_json(self.input, EXCERPT),
             attempts=self.attempts,
             capability=self.called_id or None,
             fallback=self._fallback_use(),
@@ -471,13 +470,6 @@ def _first_present(usage: Any, names: tuple[str, ...]) -> int:
 def action_of(intent: str) -> str:
     """Return the id of the action that a `step.started` event begins."""
     return f"act_{intent[3:]}"
-
-
-def excerpt(text: bytes) -> str:
-    """Return the JSON of a value, truncated to 200 characters."""
-    if len(text) <= _EXCERPT:
-        return text.decode()
-    return text[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
 
 
 def _step_error_from(error: RuntimeErrorBase | None) -> StepError | None:

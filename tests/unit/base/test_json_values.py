@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import operator
 import time
 from collections import Counter, OrderedDict, UserDict, defaultdict, namedtuple
 from dataclasses import InitVar, dataclass, field
 from enum import Enum, IntEnum, IntFlag, StrEnum
 from typing import Any, ClassVar, NamedTuple
 
+import orjson
 import pytest
 
 from cogcli.base.jsonvalue import (
@@ -14,9 +16,11 @@ from cogcli.base.jsonvalue import (
     NotJson,
     deep_copy,
     equal,
+    excerpt_of_json,
     is_list_of,
     only_texts,
     to_plain_json,
+    to_plain_reply,
     walk_scalars,
 )
 
@@ -335,3 +339,54 @@ def test_only_texts_remain_of_several_values() -> None:
 )
 def test_a_list_of_texts_has_nothing_else(value: object, expected: bool) -> None:
     assert is_list_of(value, str) is expected
+
+
+def carried(count: int = 70) -> list[Any]:
+    return [{"id": n, "tags": ["a"], "price": n / 4, "gone": None} for n in range(count)]
+
+
+def test_a_reply_that_carries_a_given_list_shares_its_elements() -> None:
+    given = {"rows": carried(), "fewer": carried(65), "few": carried(3), "name": "x"}
+    returned = {"rows": [*carried(), {"id": (1,)}], "same": carried(65), "short": carried(3)}
+    plain = to_plain_reply(returned, given)
+    assert plain == to_plain_json(returned)
+    assert all(map(operator.is_, plain["rows"], given["rows"]))
+    assert plain["rows"] is not given["rows"]
+    assert plain["rows"][-1] == {"id": [1]}
+    assert all(map(operator.is_, plain["same"], given["fewer"]))
+    assert plain["short"][0] is not given["few"][0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("id", True),
+        ("id", 0.0),
+        ("id", Count.ONE),
+        ("tags", ("a",)),
+        ("gone", Tone.CALM),
+        ("new", 1),
+    ],
+)
+def test_a_changed_element_is_never_taken_for_the_given_one(key: str, value: object) -> None:
+    given, rows = {"rows": carried()}, carried()
+    rows[0][key] = value
+    plain = to_plain_reply({"rows": rows}, given)["rows"]
+    assert repr(plain) == repr(to_plain_json(rows))
+    assert plain[1] is not given["rows"][1]
+
+
+def test_what_is_no_json_in_a_carried_list_is_refused_at_its_place() -> None:
+    given, rows = {"rows": carried()}, carried()
+    rows[3]["gone"] = float("nan")
+    with pytest.raises(NotJson, match=r"rows\.3\.gone"):
+        to_plain_reply({"rows": rows}, given)
+    with pytest.raises(NotJson, match=r"rows\.70"):
+        to_plain_reply({"rows": [*carried(), float("nan")]}, given)
+
+
+@pytest.mark.parametrize(
+    "value", [{"rows": ["é"] * 5000}, ["\U0001f600" * 9] * 5000, "x", {}, [1] * 9]
+)
+def test_an_excerpt_is_the_beginning_of_the_json(value: object) -> None:
+    assert excerpt_of_json(value, 200) == orjson.dumps(value).decode()[:200]

@@ -161,6 +161,31 @@ def test_a_list_that_every_event_hands_on_is_cut_once_and_then_at_its_end() -> N
     assert sum(put) <= 3 * PART
 
 
+def test_a_list_that_continues_a_known_one_is_encoded_only_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept, lengths = Kept(), list[int]()
+    shortener = ValueShortener(kept.put)
+    items = rows(5000)
+    shortener.shorten(shortener.recall({"output": items}))
+
+    encode = orjson.dumps
+
+    def dumps(value: object) -> bytes:
+        text = encode(value)
+        lengths.append(len(text))
+        return text
+
+    monkeypatch.setattr("cogcli.episode.large_values.orjson.dumps", dumps)
+    continued = [*items, *rows(50)]
+    payload = {"output": continued, "writes": [{"value": list(continued)}]}
+    known = shortener.shorten(shortener.recall(payload))
+    monkeypatch.undo()
+    assert max(lengths) <= 3 * PART
+    fresh = ValueShortener(Kept().put).shorten(payload)
+    assert orjson.dumps(known) == orjson.dumps(fresh)
+
+
 def test_only_the_last_lists_are_remembered_and_none_that_is_huge() -> None:
     put: list[int] = []
 

@@ -727,3 +727,21 @@ def test_streams_are_given_back_and_output_kept_is_bounded() -> None:
         for _ in range(20):
             print("x" * CAP)
     assert sys.stdout is before
+
+
+# -- arguments, and lists that are carried -----------------------------------------------------------------------------
+
+
+def test_a_function_may_change_its_arguments_and_the_caller_keeps_its_own(module: Any) -> None:
+    f = module("def f(rows):\n    rows[0]['n'] = 'changed'\n    return {'rows': rows}\n")
+    rows = [{"n": n} for n in range(70)]
+    assert f(rows=rows).body["rows"][0] == {"n": "changed"}
+    assert rows[0] == {"n": 0}
+
+
+def test_a_long_list_that_a_function_adds_to_keeps_its_elements(module: Any) -> None:
+    f = module("def f(rows):\n    return {'rows': rows + [{'n': 'new'}]}\n")
+    rows = [{"n": n} for n in range(70)]
+    found = f(rows=rows).body["rows"]
+    assert all(one is other for one, other in zip(rows, found, strict=False))
+    assert found[70:] == [{"n": "new"}]
