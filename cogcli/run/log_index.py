@@ -431,7 +431,7 @@ class LogIndex:
         return {
             step_id or "": _build_reused_result(
                 StepFinished.of(closing.payload),
-                {"episode": closing.episode_id, "event": closing.id},
+                {"episode": closing.episode_id, "event": closing.id, "at": closing.timestamp},
             )
             for (run_id, step_id), closing in self.closings.items()
             if run_id == self.root and closing.event_type == "step.completed"

@@ -47,7 +47,7 @@ class Write(NamedTuple):
 class ReusedResult(NamedTuple):
     """The result of a step in an earlier episode, used instead of running the step.
 
-    `origin` names the episode and the event.
+    `origin` names the episode and the event, and says when it was written (`at`).
     """
 
     output: dict[str, Any]

@@ -324,3 +324,28 @@ def test_a_mark_outlives_its_episode_until_it_expires(desk: Project) -> None:
     assert len(_markers(desk)) == 1
     desk.run(*line, env=_at(8 * DAY)).assert_ok()
     assert _markers(desk) == []
+
+
+def _verdicts(log: Path) -> list[tuple[str, str | None]]:
+    return [
+        (event["payload"]["verdict"], event["payload"].get("rule_id"))
+        for event in _events(log)
+        if event["event_type"] == "policy.decided" and event["step_id"] == "refund"
+    ]
+
+
+def test_the_facts_of_reused_steps_lead_to_the_verdict_of_a_full_run(desk: Project) -> None:
+    shutil.copy(DESK / PACK, desk.root / PACK)
+    text = (desk.root / PACK).read_text()
+    assert "required_evidence: [order.age_days, order.total]" in text
+    desk.run("run", "support.pay", *UNDER, env=_at(0)).assert_exit(5)
+    full = _logs(desk)[-1]
+    desk.run("resume", full.parent.name, "--abort", "-q", env=_at(70)).assert_ok()
+    _rerun(desk, full.parent).assert_exit(5)
+    rerun = next(log for log in _logs(desk) if log != full)
+    assert _verdicts(rerun)[0] == _verdicts(full)[0]
+    at = next(e["timestamp"] for e in _events(full) if e["event_type"] == "step.completed")
+    taken = next(e["payload"] for e in _events(rerun) if "reused_from" in e["payload"])
+    assert taken["reused_from"]["at"] == at
+    desk.run("verify", rerun.parent.name).assert_ok()
+    desk.run("replay", rerun.parent.name).assert_ok()

@@ -36,6 +36,7 @@ from cogcli.run.engine.invocation import call_target, invoke
 from cogcli.run.engine.outcome import LEFT_OUT, CallSkipped, status_of
 from cogcli.run.engine.plain_part import PlainPart, find_quick_call
 from cogcli.run.engine.plan import ERRORS, EXHAUSTED, ITERATIONS, PlannedStep
+from cogcli.run.engine.policy import learn_reused_facts
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
 from cogcli.state.execution import fork
@@ -101,7 +102,11 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
     def spawn_job(index: int, started: ClockReading | None = None) -> Spawn:
         inner = record.part(planned, index, started)
         taken = run.engine.taken_over.get(inner.path)
-        steps = _reuse(inner, taken) if taken else invoke(planned, inner, scope_of(index))
+        steps = (
+            _reuse(inner, planned.step.uses, taken)
+            if taken
+            else invoke(planned, inner, scope_of(index))
+        )
         return _spawn_part(planned, record, inner, steps, label=index, item=True)
 
     done = {
@@ -141,9 +146,10 @@ def _list_errors(failed: Mapping[int, RuntimeErrorBase]) -> list[dict[str, Any]]
     ]
 
 
-def _reuse(inner: StepRecord, taken: ReusedResult) -> Effects:
+def _reuse(inner: StepRecord, uses: str | None, taken: ReusedResult) -> Effects:
     """Return the recorded output of the same item or round in the earlier run."""
     inner.reused_from = taken.origin
+    learn_reused_facts(inner, uses, taken.output)
     yield from ()
     return taken.output
 
@@ -345,7 +351,11 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
         # A router's target decides what is written, and the earlier result does not name it.
         is_routed = planned.step.config.router is not None
         taken = None if is_routed else run.engine.taken_over.get(inner.path)
-        steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(scratch))
+        steps = (
+            _reuse(inner, planned.step.uses, taken)
+            if taken
+            else invoke(planned, inner, Scope(scratch))
+        )
         return _spawn_part(planned, record, inner, steps)
 
     again, rounds = True, 0

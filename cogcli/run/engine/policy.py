@@ -239,6 +239,17 @@ def learn_facts(record: StepRecord, called: str, output: dict[str, Any]) -> None
         policy.learn(called, output, record.run.engine.now)
 
 
+def learn_reused_facts(record: StepRecord, called: str | None, output: dict[str, Any]) -> None:
+    """Add the facts in an output that was reused, as of the time when it was recorded.
+
+    Rules judge as they would after the call itself, and evidence that is too old stays too old. An output without its
+    time gives no facts.
+    """
+    policy, at = record.run.engine.policy, (record.reused_from or {}).get("at")
+    if policy is not None and called and at:
+        policy.learn(called, output, at)
+
+
 def _is_gate_or_probe(record: StepRecord) -> bool:
     path = StepPath(record.path)
     return path.in_call and (path.is_gate or path.in_probe)

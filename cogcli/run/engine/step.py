@@ -19,6 +19,7 @@ from cogcli.run.engine.outcome import CallSkipped, Ending
 from cogcli.run.engine.plain_call import PlainCall
 from cogcli.run.engine.plain_step import FailedCall, StartedStep, StepStart, run_plain_step
 from cogcli.run.engine.plan import ERRORS, PlannedStep
+from cogcli.run.engine.policy import learn_reused_facts
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
 from cogcli.run.engine.write_order import WriteOrder
@@ -144,6 +145,7 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
     taken = run.engine.taken_over.get(record.path)
     if taken is not None:
         record.reused_from = taken.origin
+        _learn_taken(planned, record, taken.output)
         return CompletedOutput(taken.output, list(taken.writes))
     condition = planned.expressions.get("condition")
     if condition is not None and not holds(
@@ -157,6 +159,21 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
     if record.in_doubt is not None:
         raise record.in_doubt
     return done
+
+
+def _learn_taken(planned: PlannedStep, record: StepRecord, output: dict[str, Any]) -> None:
+    """Add the facts of a reused step, of a `foreach` those of its items in order."""
+    called = planned.step.uses
+    if planned.step.config.foreach is None:
+        learn_reused_facts(record, called, output)
+        return
+    columns = {
+        name: values
+        for name, values in output.items()
+        if name in planned.produces and name != ERRORS
+    }
+    for row in zip(*columns.values(), strict=True):
+        learn_reused_facts(record, called, dict(zip(columns, row, strict=True)))
 
 
 def _output_to_write(
