@@ -155,7 +155,9 @@ class EpisodeArchiver:
         if batch not in self._series:
             own = self._runs_dir / BATCHES / batch / BATCH_ARCHIVES
             self._series[batch] = ArchiveSeries(
-                own if batch else self._runs_dir / ARCHIVES, batch=batch
+                own if batch else self._runs_dir / ARCHIVES,
+                batch=batch,
+                shared=self._settings.shares_episodes,
             )
         line = str(row.tags.get("line") or "") if batch else ""
         return self._series[batch], int(line) if re.fullmatch(r"[1-9]\d{0,11}", line) else 0
@@ -226,7 +228,8 @@ class EpisodeExtractor:
         if archive is None:
             raise unreadable(place, "is in no archive")
         with open_kept(archive) as opened:
-            write_folder(directory, read_archived(opened, place.name))
+            is_shared = self._target == self._runs_dir and self._settings.shares_episodes
+            write_folder(directory, read_archived(opened, place.name), shared=is_shared)
         return Transfer(place.name, directory, size_of(directory))
 
     def _archive_of(self, place: Path) -> Path | None:

@@ -117,6 +117,19 @@ def test_the_group_may_use_all_of_an_episode_and_what_lies_beside_it(team: Team)
     assert groups == {GROUP}
 
 
+def test_an_archive_that_one_member_writes_is_read_and_taken_apart_by_the_other(team: Team) -> None:
+    team.runner.cogcli(*REFUND, cwd=team.root).assert_exit(5)
+    team.runner.cogcli("resume", "@last", "--abort", "-q", cwd=team.root).assert_ok()
+    team.runner.cogcli("episodes", "archive", "@last", cwd=team.root).assert_ok()
+    (file,) = team.root.rglob("*.cogarchive")
+    assert oct(stat.S_IMODE(file.stat().st_mode)) == "0o660"
+    assert oct(stat.S_IMODE(file.parent.stat().st_mode)) == "0o2770"
+    team.approver.cogcli("verify", "@last", cwd=team.root).assert_ok()
+    team.approver.cogcli("episodes", "extract", "@last", cwd=team.root).assert_ok()
+    taken = {mode for name, mode in _modes(team.root).items() if "blobs" not in name}
+    assert taken == {"0o2770", "0o660"}
+
+
 def test_without_the_setting_an_episode_is_for_its_user_and_others_are_told_whose_it_is(
     team: Team,
 ) -> None:

@@ -82,9 +82,11 @@ def drop_archive(path: Path, may_go: Callable[[list[str]], bool]) -> bool:
     return False
 
 
-def write_folder(directory: Path, episode: EpisodeBytes) -> None:
-    """Write the folder of an episode. Raise UsageError `output.exists` and UnusableEnvironment `env.disk`."""
-    with disk_errors(directory), Folder.open(directory.parent, make=True) as parent:
+def write_folder(directory: Path, episode: EpisodeBytes, *, shared: bool = False) -> None:
+    """Write the folder of an episode, for this user alone or `shared` with the group. Raise UsageError `output.exists`
+    and UnusableEnvironment `env.disk`.
+    """
+    with disk_errors(directory), Folder.open(directory.parent, make=True, shared=shared) as parent:
         if directory.name in parent.names():
             raise _exists_error(directory)
         name = f"{_MADE}{os.urandom(8).hex()}"

@@ -102,8 +102,9 @@ class ArchiveWriter:
     `archive.unreadable` or `env.disk`.
     """
 
-    def __init__(self, path: Path, *, batch: str = "") -> None:
-        """`batch` is the id of the batch whose episodes the archive has. Empty for other episodes."""
+    def __init__(self, path: Path, *, batch: str = "", shared: bool = False) -> None:
+        """`batch` is the id of the batch whose episodes the archive has. Empty for other episodes. `shared`: the
+        group may use a file that is made."""
         self.path = path
         self._batch = batch
         self._found = RecordIndex()
@@ -117,7 +118,9 @@ class ArchiveWriter:
         self._unsynced = False
         with ExitStack() as opened:
             try:
-                self._folder = opened.enter_context(Folder.open(path.parent, make=True))
+                self._folder = opened.enter_context(
+                    Folder.open(path.parent, make=True, shared=shared)
+                )
                 self._fd = self._open_file()
             except OSError as error:
                 raise disk_refusal(path, error) from error
@@ -345,8 +348,9 @@ class ArchiveSeries:
     writers of one directory write two files. Close it, or use it in a `with`.
     """
 
-    def __init__(self, directory: Path, *, batch: str = "") -> None:
+    def __init__(self, directory: Path, *, batch: str = "", shared: bool = False) -> None:
         self.directory = directory
+        self._shared = shared
         self._batch = batch
         self._writer: ArchiveWriter | None = None
 
@@ -406,7 +410,7 @@ class ArchiveSeries:
         """Return the writer of a file. None if the file cannot be continued."""
         path = self.directory / f"{number:0{_DIGITS}}{SUFFIX}"
         try:
-            return ArchiveWriter(path, batch=self._batch)
+            return ArchiveWriter(path, batch=self._batch, shared=self._shared)
         except UnusableEnvironment as error:
             if error.code not in ("archive.busy", "archive.unreadable"):
                 raise
