@@ -174,20 +174,24 @@ def _first_items(value: object, most: int) -> object:
     return value[:most] if type(value) is list and len(value) > most else value
 
 
+def _find_carried(reply: dict[Any, Any], given: Json) -> dict[Any, list[Any]]:
+    """Return by key the long list of `given` with which a member of the reply begins."""
+    lists = [each for each in given.values() if type(each) is list and len(each) >= LONG_LIST]
+    if not lists:
+        return {}
+    found = {key: _find_beginning(member, lists) for key, member in reply.items()}
+    return {key: beginning for key, beginning in found.items() if beginning and type(key) is str}
+
+
 def to_plain_reply(value: Any, given: Json) -> Any:
     """Return what `to_plain_json` returns. A long list that begins like one of the members of `given` shares those
     elements with it.
 
     So what is known of the elements of a list remains known of a reply that carries the list and adds to it.
     """
-    lists = [each for each in given.values() if type(each) is list and len(each) >= LONG_LIST]
-    if not lists or type(value) is not dict:
+    carried = _find_carried(value, given) if type(value) is dict else {}
+    if not carried:
         return to_plain_json(value)
-    carried = {
-        key: beginning
-        for key, member in value.items()
-        if type(key) is str and (beginning := _find_beginning(member, lists))
-    }
     rests = {
         key: member[len(carried[key]) :] if key in carried else member
         for key, member in value.items()

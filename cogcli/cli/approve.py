@@ -7,7 +7,7 @@ loses nothing."""
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,11 +16,10 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.input_prompt import prompt_answer, report_inputs
 from cogcli.cli.prompt import ask, can_ask
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.governance_events import ApprovalRequested, InputRequested
+from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.reading import read_record
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.approval_view import ApprovalView, view_request
-from cogcli.run.given_forms import FormAnswer
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import RunResult
 from cogcli.run.resume import ResumeRequest
@@ -40,43 +39,42 @@ def ask_approval(
     """
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         requests = LogIndex(iterate_events(Path(result.directory))).open_requests
-        if not requests:
-            if not result.inputs:
-                break  # it waits for a decision about a call in doubt
-            given = _prompt_input(context, result.inputs[0])
-            if given is None:
-                return result, True
-            result = resume_with(ResumeRequest(inputs=(given,), by=by))
-            continue
-        question = read_record(ApprovalRequested, requests[0].payload)
-        if question.approver_roles or question.signed:
-            break  # only a command line can assert a role, or sign
-        skill = result.finished.state.skill_id
+        if requests and _needs_command_line(requests[0]):
+            break
+        if not requests and not result.inputs:
+            break  # it waits for a decision about a call in doubt
         try:
             with interruptible():
-                answer = _prompt_decision(context, requests[0], skill)
+                answer = _prompt_answer(context, result, requests, by)
         except KeyboardInterrupt:
             context.screen.notify("\n")
+            answer = None
+        if answer is None:
             return result, True
-        if answer == "d":
-            return result, True
-        names = (question.approval_id,)
-        result = resume_with(
-            ResumeRequest(approve=names, by=by)
-            if answer == "y"
-            else ResumeRequest(reject=names, by=by)
-        )
+        result = resume_with(answer)
     return result, False
 
 
-def _prompt_input(context: CommandContext, asked: InputRequested) -> FormAnswer | None:
-    """Return the answer that a person types to a service; None if it is left for later."""
-    try:
-        with interruptible():
-            return prompt_answer(context, asked)
-    except KeyboardInterrupt:
-        context.screen.notify("\n")
+def _needs_command_line(question: Event) -> bool:
+    """Return whether only a command line can answer a request, since it can assert a role, and sign."""
+    asked = read_record(ApprovalRequested, question.payload)
+    return bool(asked.approver_roles or asked.signed)
+
+
+def _prompt_answer(
+    context: CommandContext, result: RunResult, requests: Sequence[Event], by: str
+) -> ResumeRequest | None:
+    """Prompt for the first open approval, or else the first form of a service. Return None if it is left for later."""
+    if not requests:
+        given = prompt_answer(context, result.inputs[0])
+        return None if given is None else ResumeRequest(inputs=(given,), by=by)
+    answer = _prompt_decision(context, requests[0], result.finished.state.skill_id)
+    if answer == "d":
         return None
+    names = (read_record(ApprovalRequested, requests[0].payload).approval_id,)
+    if answer == "y":
+        return ResumeRequest(approve=names, by=by)
+    return ResumeRequest(reject=names, by=by)
 
 
 @contextmanager

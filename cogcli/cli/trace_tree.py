@@ -18,7 +18,7 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import ApprovalRequested
-from cogcli.episode.history import History, input_flags
+from cogcli.episode.history import DecisionRequest, History, input_flags
 from cogcli.episode.run_history import StepHistory
 from cogcli.report.approval_view import view_request
 from cogcli.report.humanize import fuzzy_time, short_episode
@@ -153,17 +153,22 @@ def _from_flag(traced: TracedEpisode) -> str:
     return f" --from {quote(unfinished)}" if unfinished and unfinished != steps[0].id else ""
 
 
-def _resume_commands(traced: TracedEpisode, episode: str, now: str) -> Iterator[str]:
-    """Yield the commands that answer the open requests of a run, or resume it."""
-    open_asks = [ask for ask in traced.unfinished.asks if not is_expired(ask, now)]
-    names = [ask.name for ask in open_asks]
-    for ask in open_asks:
+def _decision_flags(asks: list[DecisionRequest]) -> Iterator[str]:
+    """Yield the flags of `resume` that approve and that reject each of these requests."""
+    names = [ask.name for ask in asks]
+    for ask in asks:
         # The id, where two requests are for one capability.
         name = ask.name if names.count(ask.name) == 1 else ask.approval_id
         for flag in ("--approve", "--reject"):
-            yield f"resume {episode} {ask.answer_flags(flag, name)}"
+            yield ask.answer_flags(flag, name)
+
+
+def _resume_commands(traced: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+    """Yield the commands that answer the open requests of a run, or resume it."""
+    open_asks = [ask for ask in traced.unfinished.asks if not is_expired(ask, now)]
     inputs = traced.unfinished.inputs
-    yield from (f"resume {episode} {flags}" for flags in input_flags(inputs))
+    for flags in (*_decision_flags(open_asks), *input_flags(inputs)):
+        yield f"resume {episode} {flags}"
     doubtful = [step.id for step in traced.unfinished.doubtful]
     if doubtful:
         from cogcli.run.doubt_decisions import resume_commands

@@ -74,13 +74,10 @@ class _RecordCheck:
         """Return the tests that are left for members of these types; None if a key or a type does not fit."""
         if not self._required <= json.keys():
             return None
+        others = (_ANY,) if self._takes_any else ()
         tests = []
         for name, value in json.items():
-            arms = self._arms.get(name)
-            if arms is None:
-                if self._takes_any:
-                    continue
-                return None
+            arms = self._arms.get(name, others)
             fitting = [arm for arm in arms if arm.types is None or type(value) in arm.types]
             if not fitting:
                 return None

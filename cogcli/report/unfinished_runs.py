@@ -43,8 +43,7 @@ def unfinished_state(fold: History, status: str) -> UnfinishedState:
     if status == ALIVE or not fold.chained:
         return UnfinishedState()
     ended = fold.root is not None and fold.root.status not in ("pending", "running")
-    asks = () if ended else tuple(fold.asks.open)
-    inputs = () if ended else tuple(fold.inputs.values())
+    asks, inputs = ((), ()) if ended else (tuple(fold.asks.open), tuple(fold.inputs.values()))
     waiting = bool(asks or inputs) and status == "pending"
     _mark_turns(fold.turns.turns, waiting=waiting)
     steps = [step for run in fold.runs.values() for step in run.steps.values()]

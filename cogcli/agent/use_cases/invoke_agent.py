@@ -143,6 +143,24 @@ def prepare_agent(settings: Settings, command: AgentCommandInput, opened: ExitSt
     )
 
 
+def _reach_packs(
+    settings: Settings, command: AgentCommandInput, selection: SelectionOptions
+) -> tuple[Catalog, PolicyRequest]:
+    """Return the closure of the packs of a request, and what the request says of policy with the pack that holds.
+
+    Without a pack that is the built-in one, which permits what only reads.
+    """
+    policy = command.request.policy or PolicyRequest()
+    registry = open_registry(settings)
+    if policy.pack:
+        return reach_pack(registry, policy.pack, added_packs=policy.with_packs), policy
+    message = command.agent_request.request.message
+    count = count_tool if asks_model(settings, command.model) else count_block
+    made_pack = read_only_pack(settings, selection, message, policy.budget, count)
+    catalog = reach_given_pack(registry, made_pack, added_packs=policy.with_packs)
+    return catalog, policy._replace(pack=Pack.of(made_pack).ref)
+
+
 def _reach(
     settings: Settings, command: AgentCommandInput
 ) -> tuple[Catalog, SelectionOptions, Invocation, list[Problem]]:
@@ -150,16 +168,8 @@ def _reach(
     and warnings. Raise ProblemsFound before a store is opened.
     """
     request = command.request
-    policy = request.policy or PolicyRequest()
     selection = SelectionOptions.of(request.options, settings.environ)
-    registry, message = open_registry(settings), command.agent_request.request.message
-    if policy.pack:
-        catalog = reach_pack(registry, policy.pack, added_packs=policy.with_packs)
-    else:
-        count = count_tool if asks_model(settings, command.model) else count_block
-        made_pack = read_only_pack(settings, selection, message, policy.budget, count)
-        catalog = reach_given_pack(registry, made_pack, added_packs=policy.with_packs)
-        policy = policy._replace(pack=Pack.of(made_pack).ref)
+    catalog, policy = _reach_packs(settings, command, selection)
     found = [
         *check_agent(catalog, options=selection),
         *problems_of_run(catalog, policy),

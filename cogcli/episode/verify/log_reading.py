@@ -205,6 +205,17 @@ class LogReading:
                 found += [(number, each) for each in self._waypoint(number, raw, value, before)]
         return found
 
+    def _find_disorder(
+        self, numbered: list[tuple[int, Event, SharedActivity | None]]
+    ) -> NumberedFindings:
+        """Return what the ordering of these events breaks. A sound act is judged by one test."""
+        return [
+            (number, each)
+            for number, event, act in numbered
+            if act is None or not self._ordering.is_sound(event, act)
+            for each in self._ordering.check(number, event, act)
+        ]
+
     def _check_events(
         self, batch: list[LineObject], reading: EventReading, projections: list[int]
     ) -> NumberedFindings:
@@ -212,19 +223,15 @@ class LogReading:
         found: NumberedFindings = []
         events = reading.read(batch, found)
         self.last_timestamp = events[-1].timestamp
-        acts = [
-            read_record_at_once(SharedActivity, event.payload) if event.phase == "act" else None
-            for event in events
+        numbered = [
+            (number, event, _read_act(event))
+            for (number, _, _), event in zip(batch, events, strict=True)
         ]
-        numbered = [*zip([number for number, _, _ in batch], events, acts, strict=True)]
         for number, event, _ in numbered:
             if event.phase == "governance":
                 self.answers.apply(number, event)
         if self.lines.chained:
-            for number, event, act in numbered:
-                if act is None or not self._ordering.is_sound(event, act):
-                    findings = self._ordering.check(number, event, act)
-                    found += [(number, each) for each in findings]
+            found += self._find_disorder(numbered)
         for number, event, act in numbered:
             if act is None:
                 found += [
@@ -351,3 +358,8 @@ def _shorten(value: bytes) -> str:
     """Return the JSON of a value, cut to the length of a line."""
     text = value.decode()
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def _read_act(event: Event) -> SharedActivity | None:
+    """Return what the fold and the ordering read of an act. None for any other event."""
+    return read_record_at_once(SharedActivity, event.payload) if event.phase == "act" else None

@@ -60,6 +60,14 @@ class UnfinishedResult(Record):
     requestState: str | None = None
 
 
+def _asks_for_few_forms(asked: UnfinishedResult) -> bool:
+    """Return whether a result asks for forms and for nothing else, and no more than the limits allow."""
+    requests, written = asked.inputRequests, asked.json.get("inputRequests") or {}
+    if len(requests) != len(written) or not 0 < len(requests) <= MOST_FORMS:
+        return False
+    return all(map(_is_form, requests.values())) and len(compact(written)) <= _LARGEST
+
+
 def find_demand(
     result: Json, operation: str, mask: Callable[[Json], Json]
 ) -> InputRequiredError | None:
@@ -72,12 +80,7 @@ def find_demand(
         return None
     asked = read_record(UnfinishedResult, mask(result))
     state = read_record(UnfinishedResult, result).requestState
-    is_whole = len(asked.inputRequests) == len(asked.json.get("inputRequests") or {})
-    if not is_whole or not 0 < len(asked.inputRequests) <= MOST_FORMS:
-        return None
-    if not all(map(_is_form, asked.inputRequests.values())):
-        return None
-    if len(compact(asked.json["inputRequests"])) > _LARGEST or len(state or "") > _LARGEST:
+    if not _asks_for_few_forms(asked) or len(state or "") > _LARGEST:
         return None
     forms = [_form_from(name, each.params) for name, each in asked.inputRequests.items()]
     if not all(validator.is_usable(form.schema) for form in forms):

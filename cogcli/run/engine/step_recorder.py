@@ -389,7 +389,7 @@ class StepRecord:
         payload = ENDINGS[ending](
             step_id=self.path,
             uses=self.uses,
-            usage=Usage.of(self.usage) if began or any(self.usage.values()) else None,
+            usage=self._recorded_usage(began),
             reason=reason,
             detail=detail or None,
             output=output,
@@ -398,10 +398,7 @@ class StepRecord:
             writes=[write.to_written() for write in writes],
             reads=list(self.reads | self.expression_reads),
             latency_ms=times and times.duration_ms,
-            result_artifacts=[
-                *_written_artifacts(writes),
-                *(self._written_files() if ending == "done" else ()),
-            ],
+            result_artifacts=self._artifacts(ending, writes),
             **members,
         )
         return draft_of(
@@ -412,6 +409,15 @@ class StepRecord:
             caused_by=self.intent,
             metrics=times and times._asdict(),
         )
+
+    def _recorded_usage(self, began: bool) -> Usage | None:
+        """Return the usage for the closing event. A step that never started has none, unless a gate used tokens."""
+        return Usage.of(self.usage) if began or any(self.usage.values()) else None
+
+    def _artifacts(self, ending: str, writes: Sequence[Write]) -> list[str | WrittenFile]:
+        """Return the artifacts that the step wrote, and with the ending `done` the files of its calls."""
+        files = self._written_files() if ending == "done" else []
+        return [*_written_artifacts(writes), *files]
 
     def _call_members(self) -> CallMembers:
         """Return the members of the closing event of a step that started."""
