@@ -181,7 +181,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "new capability": ("new:capability", "create a capability: inputs, outputs, effects"),
     "new binding": (
         "new:binding",
-        "create capability, binding and service from an OpenAPI document",
+        "create capability, binding and service from an API or an MCP server",
     ),
     "new scenario": ("new:scenario", "create a test scenario for a binding"),
     "new pack": ("new:pack", "create a pack: what an agent may do"),

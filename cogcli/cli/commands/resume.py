@@ -106,7 +106,6 @@ class ResumeFlags(Flags):
 
 @command(
     examples=(
-        ("cogcli resume @last", "resume the newest run"),
         ("cogcli resume @last --approve release.publish", "approve its request, and resume"),
         (
             "cogcli resume @last --in-doubt done --output @answer.json",

@@ -33,9 +33,9 @@ from cogcli.run.engine import call, invocation
 
 pytestmark = pytest.mark.sampled(2)
 
-OTHER_ENTRIES = ("command line", "environment", "agent", "batch")
-"""Categories of what a command refuses before there is a run, of how a loop ends (tests/unit/cognition), and of
-what runs the lines of a batch (tests/scale).
+OTHER_ENTRIES = ("command line", "environment", "agent", "batch", "invocation: unfinished")
+"""Categories of what a command refuses before there is a run, of how a loop ends (tests/unit/cognition), of what runs
+the lines of a batch (tests/scale), and of what a server asks a person (tests/cli/test_input_required.py).
 """
 
 
