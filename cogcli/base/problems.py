@@ -70,14 +70,28 @@ FILE_HAS_ERRORS: Final = " has errors"
 _QUOTED: Final = lazy_pattern(r"`([^`]+)`")
 
 
+_SAME_MEANING: Final = {
+    "failed": "error",
+    "failure": "error",
+    "success": "ok",
+    "succeeded": "ok",
+    "waiting": "pending",
+}
+"""Words for the outcome of a run that people type, and the word that cogcli has for it."""
+
+
 def did_you_mean(word: str, known_words: Iterable[str], *, limit: int = 3) -> list[str]:
     """Return at most `limit` known words that resemble `word`, the most similar first.
 
-    Words of several lines are skipped. A word that differs only in capitals is the most similar.
+    Words of several lines are skipped. A word with the same meaning is the only one. Else one that differs only in
+    capitals is the most similar.
     """
     from difflib import get_close_matches
 
     words = list(filter(str.isprintable, known_words))
+    meant = _SAME_MEANING.get(word)
+    if meant in words:
+        return [meant]
     folded = word.casefold()
     same = [each for each in words if each.casefold() == folded and each != word]
     close = get_close_matches(word, words, n=limit, cutoff=0.6)
