@@ -37,11 +37,12 @@ from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.api_options import Options
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.governance_events import ApprovalRequested, InputRequested
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.verify.trusted import TrustAnchors
+from cogcli.run.given_forms import FormAnswer
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import CALLER, TYPED
 from cogcli.run.launch import launch
@@ -63,6 +64,7 @@ __all__ = [
     "Gate",
     "GateResult",
     "GateSession",
+    "InputRequested",
     "LiveRun",
     "OpenApproval",
     "Options",
@@ -140,6 +142,14 @@ class Episode:
         """Return the approvals that the run waits for; an empty list if it waits for none."""
         open_requests = LogIndex(self.events()).open_requests
         return [_approval_from_event(event, self.id) for event in open_requests]
+
+    @property
+    def input_requests(self) -> list[InputRequested]:
+        """Return what services ask a person for in unfinished calls: `step_id`, `service`, `capability`, and `forms`,
+        each with its `message` and the JSON Schema of an answer as `schema`.
+
+        `Project.resume` takes the answers."""
+        return [InputRequested.of(event.payload) for event in LogIndex(self.events()).open_inputs]
 
     def findings(self, *, key: str | None = None, head: str | None = None) -> list[Json]:
         """Return the findings of `cogcli verify`: objects with `severity`, `code`, `file`, `line`
@@ -375,6 +385,7 @@ class Project:
         by: str = "",
         reason: str = "",
         sign: str = "",
+        answers: Mapping[str, Json | None] | None = None,
         abort: bool = False,
         timeout: float | None = None,
         head: str = "",
@@ -384,7 +395,8 @@ class Project:
         """Continue a run that waits or was interrupted, in its own episode.
 
         `approve` and `reject` hold ids of approvals, capabilities or gates. `by` is the approver,
-        `NAME` or `NAME:ROLE`. `sign` is the file of the SSH key that signs the answers. `timeout`
+        `NAME` or `NAME:ROLE`. `sign` is the file of the SSH key that signs the answers. `answers`
+        holds what services ask for, by step id: the values by field, or None to decline. `timeout`
         is a new time limit in seconds from now on. `head` is the hash of the last event; it vouches
         for a log that another machine or user wrote. Raise CogcliError as the command does."""
         inner, settings, directory = (
@@ -393,7 +405,14 @@ class Project:
             self.episode(episode).directory,
         )
         request = ResumeRequest(
-            tuple(approve), tuple(reject), by, reason, abort=abort, head=head, timeout=timeout
+            tuple(approve),
+            tuple(reject),
+            by,
+            reason,
+            abort=abort,
+            head=head,
+            timeout=timeout,
+            inputs=tuple(FormAnswer(step, content) for step, content in (answers or {}).items()),
         )
         if sign:
             signed = sign_answers(settings, directory, approve, reject, by, sign)
@@ -406,14 +425,14 @@ class Project:
 
     async def aresume(
         self, episode: str | Episode, *, approve: Sequence[str] = (), reject: Sequence[str] = (),
-        by: str = "", reason: str = "", sign: str = "", abort: bool = False,
-        timeout: float | None = None, head: str = "", on_event: Listener | None = None,
+        by: str = "", reason: str = "", sign: str = "", answers: Mapping[str, Json | None] | None = None,
+        abort: bool = False, timeout: float | None = None, head: str = "", on_event: Listener | None = None,
     ) -> SkillRun:  # fmt: skip
         """Continue a run as `resume` does, in a thread. Cancelling the task stops the run as Ctrl-C does."""
         control = Control()
         run = partial(
             self.resume, episode, approve=approve, reject=reject, by=by, reason=reason, sign=sign,
-            abort=abort, timeout=timeout, head=head, on_event=on_event, control=control,
+            answers=answers, abort=abort, timeout=timeout, head=head, on_event=on_event, control=control,
         )  # fmt: skip
         return await await_run(run, control)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from cogcli.api import CogcliError, Project
+
 pytest.importorskip("mcp")
 
 ASKING = str(Path(__file__).parents[1] / "support/asking_server.py")
@@ -224,3 +226,19 @@ def test_a_terminal_asks_for_each_field(project: Any) -> None:
     (given,) = events_named(project, "input.given")
     assert (given["action"], given["answers"]) == ("accept", {"who": {"name": "Ada"}})
     project.run("replay", "@last").assert_ok()
+
+
+def test_a_program_answers_the_form(project: Any) -> None:
+    write_asking(project)
+    opened = Project(project.root, environ=project.env)
+    waiting = opened.run("desk.ask", {"text": "Who are you?"})
+    assert waiting.status == "pending"
+    (asked,) = waiting.episode.input_requests
+    assert (asked.step_id, asked.forms[0].message) == ("ask", "Who are you?")
+    assert list(asked.forms[0].schema["properties"]) == ["name"]
+    with pytest.raises(CogcliError) as refused:
+        opened.resume(waiting.episode, answers={"ask": {"name": 5}})
+    assert refused.value.code == "usage.value"
+    done = opened.resume(waiting.episode, answers={"ask": {"name": "Ada"}})
+    assert done.require() == {"text": "accept {'name': 'Ada'} state-1"}
+    assert done.episode.input_requests == []
