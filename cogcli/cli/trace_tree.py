@@ -208,8 +208,9 @@ def show_tree(context: CommandContext, traced: TracedEpisode) -> None:
 
 def _value_lines(context: CommandContext, traced: TracedEpisode) -> list[StyledLine]:
     """Return the input, attempts and output of each step if `--io` is set."""
-    lines: list[StyledLine] = _request_lines(context, traced) if traced.flags.io else []
+    lines: list[StyledLine] = []
     if traced.flags.io:
+        lines += [*_request_lines(context, traced), *_form_lines(context, traced)]
         for run in traced.history.runs.values():
             for step in run.steps.values():
                 if not traced.step or StepPath(step.id).within(traced.step):
@@ -236,6 +237,21 @@ def _request_lines(context: CommandContext, traced: TracedEpisode) -> list[Style
         ):
             lines += [[("", "")], *request_lines(context, view, in_full=traced.flags.full)]
     return lines
+
+
+def _form_lines(context: CommandContext, traced: TracedEpisode) -> Iterator[StyledLine]:
+    """Yield the forms that services ask a person to fill in, with their fields."""
+    asked = [
+        each
+        for each in traced.unfinished.inputs
+        if not traced.step or StepPath(each.step_id).within(traced.step)
+    ]
+    if asked:
+        from cogcli.cli.input_prompt import input_lines
+
+        for each in asked:
+            yield [("", "")]
+            yield from input_lines(context, each)
 
 
 def _step_value_lines(

@@ -85,6 +85,8 @@ def test_the_run_waits_for_the_answer_and_continues_the_call(project: Any, effec
     traced = project.run("trace", "@last").assert_ok().out
     assert "Who are you?" in traced
     assert "in doubt" not in traced
+    shown = project.run("trace", "@last", "--step", "ask", "--io").assert_ok().out
+    assert "field    name: string" in shown
 
     project.run("resume", "@last", "--answer", '{"name": 5}').assert_exit(2)
     assert events_named(project, "input.given") == []
