@@ -1,11 +1,13 @@
-"""A request for approval on a screen: the same rows everywhere (`report/approval_view.py`)."""
+"""A request for approval, or for input, on a screen: the same rows everywhere (`report/approval_view.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.prompt import terminal_safe
+from cogcli.declarations.governance_events import InputField, InputRequested
 from cogcli.report.approval_view import ApprovalView
 from cogcli.report.styled_text import StyledLine
 
@@ -34,3 +36,22 @@ def write_request(
 ) -> None:
     """Write the lines of a request with `write`."""
     write(request_lines(context, view, in_full=in_full))
+
+
+def input_lines(context: CommandContext, asked: InputRequested) -> Iterator[StyledLine]:
+    """Yield the lines of a request for input: who asks, what, and the fields."""
+    rows = [("service", asked.service), ("call", f"{asked.step_id}: {asked.capability}")]
+    for form in asked.forms:
+        rows.append(("asks", visible_block(form.message)))
+        rows += [("field", f"{field.name}: {_describe(field)}") for field in form.fields]
+    for name, text in rows:
+        for number, line in enumerate(text.split("\n")):
+            head = "" if number else name
+            yield [(f"  {head:<7}  ", "dim"), (terminal_safe(context, visible(line)), "")]
+
+
+def _describe(field: InputField) -> str:
+    """Return what a field takes, its title and its description."""
+    texts = [field.accepts.get(name) for name in ("title", "description")]
+    words = [field.type_text, *(text for text in texts if isinstance(text, str))]
+    return ", ".join([*words, *([] if field.required else ["optional"])])

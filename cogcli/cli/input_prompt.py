@@ -6,40 +6,20 @@ The pause is on disk before the prompt, and the answer is an ordinary `resume`: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import orjson
 
 from cogcli.base.errors import UsageError
-from cogcli.base.terminal_text import visible, visible_block
+from cogcli.base.terminal_text import visible
+from cogcli.cli.approval_screen import input_lines
 from cogcli.cli.context import CommandContext
-from cogcli.cli.prompt import ask, ask_text, terminal_safe
+from cogcli.cli.prompt import ask, ask_text
 from cogcli.declarations.governance_events import InputField, InputForm, InputRequested
 from cogcli.declarations.value_types import Json
-from cogcli.report.styled_text import StyledLine
-from cogcli.run.given_forms import FormAnswer, describe_field, fit_answer
+from cogcli.run.given_forms import FormAnswer, fit_answer
 
 _TRUE: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-
-
-def input_lines(context: CommandContext, asked: InputRequested) -> Iterator[StyledLine]:
-    """Yield the lines of a request for input: who asks, what, and the fields."""
-    rows = [("service", asked.service), ("call", f"{asked.step_id}: {asked.capability}")]
-    for form in asked.forms:
-        rows.append(("asks", visible_block(form.message)))
-        rows += [("field", f"{field.name}: {_describe(field)}") for field in form.fields]
-    for name, text in rows:
-        for number, line in enumerate(text.split("\n")):
-            head = "" if number else name
-            yield [(f"  {head:<7}  ", "dim"), (terminal_safe(context, visible(line)), "")]
-
-
-def _describe(field: InputField) -> str:
-    """Return what a field takes, its title and its description."""
-    texts = [field.accepts.get(name) for name in ("title", "description")]
-    words = [describe_field(field), *(text for text in texts if isinstance(text, str))]
-    return ", ".join([*words, *([] if field.required else ["optional"])])
 
 
 def report_inputs(
@@ -94,7 +74,7 @@ def _prompt_forms(context: CommandContext, asked: InputRequested) -> Json | None
 def _prompt_form(context: CommandContext, form: InputForm) -> Json | None:
     values: Json = {}
     for field in form.fields:
-        text = ask_text(context, visible(f"  {field.name} ({describe_field(field)})"))
+        text = ask_text(context, visible(f"  {field.name} ({field.type_text})"))
         if text is None:
             return None
         if text:

@@ -11,7 +11,7 @@ from shlex import quote
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import truncate_bytes, visible, visible_block
-from cogcli.cli.approval_screen import request_lines
+from cogcli.cli.approval_screen import input_lines, request_lines
 from cogcli.cli.context import CommandContext
 from cogcli.cli.drawing import draw_lines
 from cogcli.cli.envelope import dumps
@@ -241,17 +241,10 @@ def _request_lines(context: CommandContext, traced: TracedEpisode) -> list[Style
 
 def _form_lines(context: CommandContext, traced: TracedEpisode) -> Iterator[StyledLine]:
     """Yield the forms that services ask a person to fill in, with their fields."""
-    asked = [
-        each
-        for each in traced.unfinished.inputs
-        if not traced.step or StepPath(each.step_id).within(traced.step)
-    ]
-    if asked:
-        from cogcli.cli.input_prompt import input_lines
-
-        for each in asked:
+    for asked in traced.unfinished.inputs:
+        if not traced.step or StepPath(asked.step_id).within(traced.step):
             yield [("", "")]
-            yield from input_lines(context, each)
+            yield from input_lines(context, asked)
 
 
 def _step_value_lines(

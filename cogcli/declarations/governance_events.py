@@ -225,6 +225,14 @@ class InputField(Record):
         return [each["const"] for each in members if isinstance(each, dict) and "const" in each]
 
     @property
+    def type_text(self) -> str:
+        """What the field takes, in a few words: its choices, else its JSON type, else `any`."""
+        if self.choices:
+            return " | ".join(map(str, self.choices))
+        kind = self.accepts.get("type")
+        return kind if isinstance(kind, str) else "any"
+
+    @property
     def sample(self) -> object:
         """A value of the field's type, as an example to change."""
         if "default" in self.accepts:

@@ -25,8 +25,14 @@ def duration(ms: int | None) -> str:
 
 
 def short_episode(id: str) -> str:
-    """Return `ep_` and twelve characters of an episode id."""
-    return id[:15] if id.startswith("ep_") else id[:20]
+    """Return `ep_` and twelve characters of an episode id; the whole id for a line of a batch.
+
+    The ids of a batch have the same time, and then the number of the line in eight digits, from 1 on.
+    """
+    if not id.startswith("ep_"):
+        return id[:20]
+    line = id[13:21]
+    return id if line.startswith("00") and line.strip("0") else id[:15]
 
 
 def short_trace(id: str) -> str:

@@ -14,7 +14,7 @@ from cogcli.base.schema import validator
 from cogcli.base.system import current_user
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.envelope import Event, draft_of
-from cogcli.declarations.governance_events import InputField, InputForm, InputGiven, InputRequested
+from cogcli.declarations.governance_events import InputForm, InputGiven, InputRequested
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import input_flags
 from cogcli.episode.journal import Journal
@@ -123,18 +123,9 @@ def _fit_form(form: InputForm, content: object) -> Json:
 def describe_fields(form: InputForm) -> str:
     """Return the fields of a form in one line, such as `name: string, age?: integer`."""
     shown = (
-        f"{field.name}{'' if field.required else '?'}: {describe_field(field)}"
-        for field in form.fields
+        f"{field.name}{'' if field.required else '?'}: {field.type_text}" for field in form.fields
     )
     return visible(", ".join(shown)) or "an empty object: {}"
-
-
-def describe_field(field: InputField) -> str:
-    """Return what a field takes, in a few words."""
-    if field.choices:
-        return " | ".join(map(str, field.choices))
-    kind = field.accepts.get("type")
-    return kind if isinstance(kind, str) else "any"
 
 
 def _unmatched_error(step: str | None, waiting: dict[str, Event], episode: str) -> UsageError:

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from cogcli.report.humanize import duration, fuzzy_time, short_trace, size
+from cogcli.base.system import encode_ulid
+from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace, size
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,13 @@ from cogcli.report.humanize import duration, fuzzy_time, short_trace, size
 )  # fmt: skip
 def test_durations(ms: int | None, text: str) -> None:
     assert duration(ms) == text
+
+
+def test_an_episode_is_named_by_its_beginning_but_for_lines_of_a_batch() -> None:
+    """Lines of one batch share what is usually shown, so that a command with it would fit several."""
+    assert short_episode("ep_01M8FKJR9X6JF77MHAJC92DAWE") == "ep_01M8FKJR9X6J"
+    first, second = f"ep_{encode_ulid(1, 1 << 40 | 7)}", f"ep_{encode_ulid(1, 2 << 40 | 7)}"
+    assert (short_episode(first), short_episode(second)) == (first, second)
 
 
 def test_times_near_now_are_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
