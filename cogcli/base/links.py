@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.named_tuple import NamedTuple
 
 LEAVES = "project.link"
 """The code of the error for a link that leaves its project."""
@@ -31,19 +32,38 @@ def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
+class ResolvedPath(NamedTuple):
+    """A path whose links were followed."""
+
+    real: str
+    """The real path."""
+    leaving_link: str
+    """The first link by which it leaves the folder that it must not leave; empty if none does."""
+
+
+def resolve_path(path: str, bound: str) -> ResolvedPath:
+    """Return the real path of `path`, and the link by which that path leaves `bound`.
+
+    The verdict is about the very path that is returned: a link that is made or replaced meanwhile
+    cannot lead anywhere else. No link leaves for a path that is not below `bound`, because the user
+    named it.
+    """
+    real, path = os.path.realpath(path), os.path.abspath(path)
+    if not bound or not is_below(path, bound) or is_below(real, os.path.realpath(bound)):
+        return ResolvedPath(real, "")
+    return ResolvedPath(real, _first_leaving_link(path, bound))
+
+
 def find_leaving_link(path: str, bound: str) -> str:
     """Return the first link between `bound` and `path` that leads out of `bound`; empty if there is
     none.
-
-    The result is empty for a path that is not below `bound`, because the user named it.
     """
-    path = os.path.abspath(path)
-    if not bound or not is_below(path, bound):
-        return ""
-    inside = os.path.realpath(bound)
-    if is_below(os.path.realpath(path), inside):
-        return ""
-    place = bound
+    return resolve_path(path, bound).leaving_link
+
+
+def _first_leaving_link(path: str, bound: str) -> str:
+    """Return the first link on a path that leads out of `bound`, or the path if it is gone by now."""
+    inside, place = os.path.realpath(bound), bound
     for name in os.path.relpath(path, bound).split(os.sep):
         place = os.path.join(place, name)
         if os.path.islink(place) and not is_below(os.path.realpath(place), inside):
@@ -79,9 +99,10 @@ def require_inside(path: str, bound: str) -> str:
     """
     if not bound:
         return path
-    if link := find_leaving_link(path, bound):
-        raise link_refusal(link)
-    return os.path.realpath(path)
+    resolved = resolve_path(path, bound)
+    if resolved.leaving_link:
+        raise link_refusal(resolved.leaving_link)
+    return resolved.real
 
 
 def open_directory(path: str, *, make: bool = False, mode: int = 0o700) -> int:

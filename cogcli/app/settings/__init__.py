@@ -27,7 +27,7 @@ from cogcli.app.settings.user_dirs import (
 )
 from cogcli.base import system_text
 from cogcli.base.errors import CogcliError, UsageError
-from cogcli.base.links import find_leaving_link, is_below, link_refusal
+from cogcli.base.links import find_leaving_link, is_below, link_refusal, resolve_path
 from cogcli.declarations.spec_ceilings import SpecCeilings, setting_name
 from cogcli.declarations.value_types import Json
 from cogcli.specs.layers import HOST_FOLDER, Root, bounded_layers, layers_for
@@ -116,10 +116,10 @@ class Settings:
 
         Raise UnusableEnvironment `project.link` if a link leads out of a project that is not trusted
         (docs/reference/service.md#links)."""
-        link = find_leaving_link(path, self.project or "")
-        if link and not self.trust:
-            raise link_refusal(link)
-        return os.path.realpath(path)
+        resolved = resolve_path(path, self.project or "")
+        if resolved.leaving_link and not self.trust:
+            raise link_refusal(resolved.leaving_link)
+        return resolved.real
 
     def copy_for_run(self) -> Settings:
         """Return a copy for a run in another thread.
