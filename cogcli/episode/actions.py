@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.base.jsonvalue import excerpt_of_json
+from cogcli.base.json_text import excerpt_of_json
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished
 from cogcli.declarations.field import fields_of

@@ -27,7 +27,8 @@ from cogcli.base.errors import (
     ServiceResolutionError,
 )
 from cogcli.base.extras import extra_of, install_line
-from cogcli.base.jsonvalue import NOTHING, Json, NotJson, kind_of, to_plain_reply
+from cogcli.base.json_text import to_plain_reply
+from cogcli.base.jsonvalue import NOTHING, Json, NotJson, kind_of
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refusal import Refused

@@ -19,7 +19,7 @@ import orjson
 
 from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
 from cogcli.base.errors import InternalError, RuntimeErrorBase
-from cogcli.base.jsonvalue import first_characters
+from cogcli.base.json_text import first_characters
 from cogcli.base.named_tuple import new_tuple
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.event_line import EventLine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from cogcli.base.calls import BindingChain, Member
 from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase
-from cogcli.base.jsonvalue import excerpt_of_json
+from cogcli.base.json_text import excerpt_of_json
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage, WrittenFile
 from cogcli.declarations.capability_spec import Capability

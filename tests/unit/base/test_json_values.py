@@ -10,17 +10,16 @@ from typing import Any, ClassVar, NamedTuple
 import orjson
 import pytest
 
+from cogcli.base.json_text import excerpt_of_json, to_plain_reply
 from cogcli.base.jsonvalue import (
     MAX_DEPTH,
     MAX_INTEGER,
     NotJson,
     deep_copy,
     equal,
-    excerpt_of_json,
     is_list_of,
     only_texts,
     to_plain_json,
-    to_plain_reply,
     walk_scalars,
 )
 
