@@ -1,4 +1,4 @@
-"""JSON values by their text: excerpts, and replies that carry a list which was given (`jsonvalue` does without orjson)."""
+"""JSON values by their text: excerpts, and replies that carry a given list. `jsonvalue` does without orjson."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from cogcli.base.errors import UnusableEnvironment
-from cogcli.base.named_tuple import NamedTuple
 
 LEAVES = "project.link"
 """The code of the error for a link that leaves its project."""
@@ -32,17 +31,9 @@ def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-class ResolvedPath(NamedTuple):
-    """A path whose links were followed."""
-
-    real: str
-    """The real path."""
-    leaving_link: str
-    """The first link by which it leaves the folder that it must not leave; empty if none does."""
-
-
-def resolve_path(path: str, bound: str) -> ResolvedPath:
-    """Return the real path of `path`, and the link by which that path leaves `bound`.
+def resolve_path(path: str, bound: str) -> tuple[str, str]:
+    """Return the real path of `path`, and the first link by which it leaves `bound`; empty if none
+    does.
 
     The verdict is about the very path that is returned: a link that is made or replaced meanwhile
     cannot lead anywhere else. No link leaves for a path that is not below `bound`, because the user
@@ -50,15 +41,15 @@ def resolve_path(path: str, bound: str) -> ResolvedPath:
     """
     real, path = os.path.realpath(path), os.path.abspath(path)
     if not bound or not is_below(path, bound) or is_below(real, os.path.realpath(bound)):
-        return ResolvedPath(real, "")
-    return ResolvedPath(real, _first_leaving_link(path, bound))
+        return real, ""
+    return real, _first_leaving_link(path, bound)
 
 
 def find_leaving_link(path: str, bound: str) -> str:
     """Return the first link between `bound` and `path` that leads out of `bound`; empty if there is
     none.
     """
-    return resolve_path(path, bound).leaving_link
+    return resolve_path(path, bound)[1]
 
 
 def _first_leaving_link(path: str, bound: str) -> str:
@@ -99,10 +90,10 @@ def require_inside(path: str, bound: str) -> str:
     """
     if not bound:
         return path
-    resolved = resolve_path(path, bound)
-    if resolved.leaving_link:
-        raise link_refusal(resolved.leaving_link)
-    return resolved.real
+    real, link = resolve_path(path, bound)
+    if link:
+        raise link_refusal(link)
+    return real
 
 
 def open_directory(path: str, *, make: bool = False, mode: int = 0o700) -> int:

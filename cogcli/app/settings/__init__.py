@@ -116,10 +116,10 @@ class Settings:
 
         Raise UnusableEnvironment `project.link` if a link leads out of a project that is not trusted
         (docs/reference/service.md#links)."""
-        resolved = resolve_path(path, self.project or "")
-        if resolved.leaving_link and not self.trust:
-            raise link_refusal(resolved.leaving_link)
-        return resolved.real
+        real, link = resolve_path(path, self.project or "")
+        if link and not self.trust:
+            raise link_refusal(link)
+        return real
 
     def copy_for_run(self) -> Settings:
         """Return a copy for a run in another thread.
