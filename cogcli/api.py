@@ -42,7 +42,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.verify.trusted import TrustAnchors
-from cogcli.run.given_forms import FormAnswer
+from cogcli.run.form_answers import FormAnswer
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import CALLER, TYPED
 from cogcli.run.launch import launch

@@ -103,9 +103,9 @@ def compare(profile: UserProfile, statement: Statement) -> Statement:
     if statement.field == STYLE:
         return _compare_value(statement, held or None)
     if statement.field in NAMED:
-        name = _known_spelling(statement.name, held)
+        name = _match_spelling(statement.name, held)
         return _compare_value(statement._replace(name=name), held.get(name))
-    return statement._replace(value=_known_spelling(statement.value, held))
+    return statement._replace(value=_match_spelling(statement.value, held))
 
 
 def find_removed(profile: UserProfile, statements: Sequence[Statement]) -> list[Statement]:
@@ -123,7 +123,7 @@ def find_removed(profile: UserProfile, statements: Sequence[Statement]) -> list[
     return removed
 
 
-def _known_spelling(text: str, known_texts: Iterable[str]) -> str:
+def _match_spelling(text: str, known_texts: Iterable[str]) -> str:
     """Return the known text that is equal but for case and white space, else this one."""
     return next((each for each in known_texts if _fold(each) == _fold(text)), text)
 

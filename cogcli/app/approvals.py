@@ -59,7 +59,7 @@ def list_requests(
         if not _may_have_requests(row):
             continue
         try:
-            requests += requests_of(settings, row, global_flags)
+            requests += questions_of(settings, row, global_flags).approvals
         except CogcliError as error:
             warn(error)
     return sorted(requests, key=lambda each: each.view.requested_at, reverse=True)
@@ -171,12 +171,18 @@ def _may_have_requests(row: EpisodeRow) -> bool:
     return is_live_session(row) or row.shown_status == "pending"
 
 
-def requests_of(
-    settings: Settings, row: EpisodeRow, global_flags: str = ""
-) -> list[WaitingRequest]:
-    """Return the open requests of an episode. Raise UnusableEnvironment `episode.unreadable`."""
-    now = settings.clock.now()
-    return [
+class OpenQuestions(NamedTuple):
+    """What an episode waits for from people."""
+
+    approvals: list[WaitingRequest]
+    inputs: list[InputRequested]
+    """What services ask for in its unfinished calls."""
+
+
+def questions_of(settings: Settings, row: EpisodeRow, global_flags: str = "") -> OpenQuestions:
+    """Return the open requests of an episode. Its log is read once. Raise UnusableEnvironment `episode.unreadable`."""
+    now, log = settings.clock.now(), LogIndex(iterate_events(row.directory))
+    approvals = [
         WaitingRequest(
             row.directory,
             view_request(
@@ -185,16 +191,10 @@ def requests_of(
             event,
             row.shown_status == "running",
         )
-        for event in LogIndex(iterate_events(row.directory)).open_requests
+        for event in log.open_requests
     ]
-
-
-def inputs_of(row: EpisodeRow) -> list[InputRequested]:
-    """Return what services ask for in the calls of an episode. Raise UnusableEnvironment `episode.unreadable`."""
-    if not _may_have_requests(row):
-        return []
-    found = LogIndex(iterate_events(row.directory)).open_inputs
-    return [InputRequested.of(each.payload) for each in found]
+    inputs = [InputRequested.of(each.payload) for each in log.open_inputs]
+    return OpenQuestions(approvals, inputs)
 
 
 def find_requests(
@@ -257,7 +257,7 @@ def _of_episode(
     found = [each for each in waiting if each.directory.resolve() == directory.resolve()]
     if not found and directory.parent != Path(settings.runs_dir):
         row = read_row(directory)
-        found = requests_of(settings, row) if _may_have_requests(row) else []
+        found = questions_of(settings, row).approvals if _may_have_requests(row) else []
     if not found:
         raise _unknown_error(name, waiting)
     return found

@@ -24,7 +24,7 @@ _LARGEST: Final = 64 * 1024 * 1024
 
 def ids_of(settings: Settings) -> KnownIds | None:
     """Return the ids of this project's registry; None without a project."""
-    return None if settings.project is None else known_ids(open_registry(settings).everything())
+    return None if settings.project is None else catalog_ids(open_registry(settings).everything())
 
 
 def _describe_bindings(catalog: Catalog) -> dict[str, str]:
@@ -34,7 +34,7 @@ def _describe_bindings(catalog: Catalog) -> dict[str, str]:
     }
 
 
-def known_ids(catalog: Catalog) -> KnownIds:
+def catalog_ids(catalog: Catalog) -> KnownIds:
     """Return the ids of a catalog, each with a description. Ids of files with errors are
     included."""
     capabilities = _add_broken_ids(

@@ -221,7 +221,7 @@ class _RunLog:
 
 def _request(view: ApprovalView) -> HookRequest:
     arguments = [
-        HookArgument(name=each.name, text=each.shown(in_full=False), decides=each.decides)
+        HookArgument(name=each.name, text=each.screen_text(in_full=False), decides=each.decides)
         for each in view.arguments
     ]
     return HookRequest(

@@ -17,7 +17,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.prompt import ask, ask_text
 from cogcli.declarations.governance_events import InputField, InputForm, InputRequested
 from cogcli.declarations.value_types import Json
-from cogcli.run.given_forms import FormAnswer, fit_answer
+from cogcli.run.form_answers import FormAnswer, fit_answer
 
 _TRUE: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 

@@ -23,7 +23,7 @@ from cogcli.report.history_graph import graph_of
 from cogcli.report.humanize import duration, fuzzy_time
 from cogcli.report.lineage import Lineage, TargetFlow, overlap
 from cogcli.report.styled_text import fit, style_of
-from cogcli.report.why import find_cause_chains, known_places, why_lines
+from cogcli.report.why import explainable_places, find_cause_chains, why_lines
 
 
 def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
@@ -122,7 +122,7 @@ def _cause_chains(context: CommandContext, traced: TracedEpisode) -> list[list[s
     if reference == "outputs.response" and (reply := traced.history.turns.reply_causes):
         return [[reference, *reply]]
     flow, specs = Lineage(traced.events), read_declared_places(traced.directory, traced.events)
-    places = known_places(flow, lineage.targets(traced.history, flow, specs))
+    places = explainable_places(flow, lineage.targets(traced.history, flow, specs))
     if not reference or not any(overlap(reference, place) for place in places):
         some = f"there is {', '.join(places[:10])}" if places else ""
         hint = suggestion(reference, places) or some or "this log does not record reads and writes"

@@ -59,7 +59,7 @@ class Argument(NamedTuple):
         """The whole value as text."""
         return self.value if isinstance(self.value, str) else _json(self.value)
 
-    def shown(self, *, in_full: bool) -> str:
+    def screen_text(self, *, in_full: bool) -> str:
         """Return the value for a screen. Unless `in_full`, a long text that decides nothing is cut."""
         text = visible_block(self.text)
         if in_full or self.decides or len(text) <= LONGEST:
@@ -119,7 +119,9 @@ class ApprovalView(NamedTuple):
         """
         rows = [("action", " · ".join(filter(None, (self.action, self.step, self.binding))))]
         # With a prefix, so that no argument looks like one of the rows below.
-        rows += [(f"input.{each.name}", each.shown(in_full=in_full)) for each in self.arguments]
+        rows += [
+            (f"input.{each.name}", each.screen_text(in_full=in_full)) for each in self.arguments
+        ]
         is_late = self.expired and not self.answer
         until = f"{self.expires_at}, expired" if is_late else self.expires_at
         rows += [

@@ -26,7 +26,7 @@ _MAX_FOUND: Final = 200
 """The largest number of lines. Further ones are counted."""
 
 
-def known_places(flow: Lineage, flows: list[TargetFlow]) -> list[str]:
+def explainable_places(flow: Lineage, flows: list[TargetFlow]) -> list[str]:
     """Return every place that `why` can explain."""
     read = [name for step in flow.steps.values() for name in step.reads]
     return list(dict.fromkeys([*(target.name for target in flows), *read]))

@@ -385,7 +385,7 @@ def build_engine_over_log(
         result_sources=log.result_source_by_step if effects else None,
         policy=agent.policy if agent else rebuild_policy(catalog, started),
         contradictions=Contradictions.from_log(start.contracts),
-        given_inputs=log.given_inputs,
+        form_answers=log.form_answers,
         **parts,
     )
     engine.timeout_seconds = log.timeout

@@ -210,7 +210,7 @@ class LogIndex:
         )
 
     @property
-    def given_inputs(self) -> dict[tuple[str, str, int], Continuation]:
+    def form_answers(self) -> dict[tuple[str, str, int], Continuation]:
         """People's answers to services, by the same keys as `inputs`."""
         found = {}
         for key, event in self.inputs.items():

@@ -32,7 +32,7 @@ from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.ports import EarlierApprovals, LimitAccount, SnapshotWriter
 from cogcli.run.engine.run import SKILL, Limit
 from cogcli.run.file_inputs import files_in_payload
-from cogcli.run.given_forms import FormAnswer, match_inputs
+from cogcli.run.form_answers import FormAnswer, match_inputs
 from cogcli.run.launch import (
     InterceptedRunner,
     allow_typed_inputs,

@@ -79,7 +79,9 @@ def test_the_run_waits_for_the_answer_and_continues_the_call(project: Any, effec
     answer, decline = waiting.json["error"]["next"]
     assert '--answer \'{"name":"TEXT"}\'' in answer
     assert decline.endswith("--answer decline")
-    assert [row["status"] for row in project.run("ls", "--json").json["episodes"]] == ["pending"]
+    (row,) = project.run("ls", "--outcome", "pending", "--json").json["episodes"]
+    assert (row["status"], row["waits_for"], row["approvals"]) == ("pending", "input for ask", [])
+    assert row["input_requests"][0]["forms"] == [form]
     project.run("verify", "@last").assert_ok()
     project.run("replay", "@last").assert_ok()
     traced = project.run("trace", "@last").assert_ok().out

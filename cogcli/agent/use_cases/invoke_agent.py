@@ -176,7 +176,9 @@ def _reach(
     ]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
-    if request.policy is not None and request.policy.pack:  # the built-in pack has what is there
+    if (
+        request.policy is not None and request.policy.pack
+    ):  # the built-in one has only what can be called
         require_known_logins(settings, catalog, request.options)
     require_expected(command.agent_request.request, pack_of(catalog, policy))
     made = invocation_of(catalog, selection, command.agent_request.request, policy)

@@ -11,7 +11,7 @@ from typing import Final
 from cogcli import __version__
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, check_services, place_of
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
-from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
+from cogcli.app.editor_schemas import FOLDER, WRITTEN, catalog_ids, leads_out, stale_schemas
 from cogcli.app.needs import (
     REPLACED,
     RequirementSearch,
@@ -217,7 +217,7 @@ def _check_git(settings: Settings, project: str) -> Iterator[DoctorCheck]:
 def _check_editor_schemas(project: str, check: RegistryCheck) -> Iterator[DoctorCheck]:
     """Check whether existing editor schemas contain the current ids of the registry."""
     if os.path.isdir(os.path.join(project, FOLDER)) and not leads_out(project):
-        stale = stale_schemas(project, known_ids(check.catalog))
+        stale = stale_schemas(project, catalog_ids(check.catalog))
         name, fix = "schemas for editors", "cogcli doctor --fix"
         if stale:
             message = f"{FOLDER}: {len(stale)} of {len(WRITTEN)} do not match the present registry"

@@ -41,9 +41,9 @@ from cogcli.authoring.new_specs.written_operations import (
     OperationFiles,
     Written,
     WrittenOperations,
+    listed_paths,
     require_bound,
     require_capability_id,
-    shown_files,
     write_operations,
 )
 from cogcli.base.api_documents.loader import document_digest
@@ -147,7 +147,7 @@ class _Command:
 
     def _summary(self, operations: WrittenOperations) -> NewSpecs:
         bound = operations.bound
-        paths = shown_files(self._settings, operations.files)
+        paths = listed_paths(self._settings, operations.files)
         notes = _list_notes(bound)
         notes += [f"{doubt.message} ({doubt.code})" for doubt in operations.doubts]
         notes += [f"skipped {title}: {reason}" for title, reason in self._skipped]

@@ -146,7 +146,7 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
     """
     prefix = re.sub(r"[^A-Z0-9]+", "_", service_id.upper())
     prefix = prefix if prefix[:1].isalpha() else f"API_{prefix}"
-    schemes = list(_known_schemes(document))
+    schemes = list(_usable_schemes(document))
     if any(scheme.header is None or scheme.word not in _PLAIN_WORDS for scheme in schemes):
         return _by_scheme(schemes, prefix)
     token, headers, taken = "", dict[str, str](), dict[str, str]()
@@ -167,7 +167,7 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
 _PLAIN_WORDS: Final = ("Bearer", "Basic")
 
 
-def _known_schemes(document: ApiDocument) -> Iterator[Scheme]:
+def _usable_schemes(document: ApiDocument) -> Iterator[Scheme]:
     """Yield the schemes in `security` whose credentials can be given, in the order of the document."""
     for name in _used_schemes(document.head):
         with suppress(DocumentFault):  # the operations that use it are skipped with this reason

@@ -32,9 +32,9 @@ from cogcli.authoring.new_specs.operation_words import (
 )
 from cogcli.authoring.new_specs.written_operations import (
     OperationFiles,
+    listed_paths,
     require_bound,
     require_capability_id,
-    shown_files,
     write_operations,
 )
 from cogcli.base.api_documents.openrpc import RpcMethod, RpcParam, load_openrpc
@@ -124,7 +124,7 @@ def new_tool_binding(settings: Settings, request: ToolRequest) -> NewSpecs:
     notes += [f"skipped {title}: {reason}" for title, reason in skipped]
     next = [f"cogcli capabilities show {found.bound[0].capability}"]
     counts = (len(found.bound), len(skipped)) if request.all else (0, 0)
-    return NewSpecs(shown_files(settings, found.files), notes, next, *counts)
+    return NewSpecs(listed_paths(settings, found.files), notes, next, *counts)
 
 
 def _find_service(catalog: Catalog, request: ToolRequest) -> Service:

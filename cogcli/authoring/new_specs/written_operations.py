@@ -115,7 +115,7 @@ def require_bound(bound: list[OperationFiles], skipped: Skipped, *, all: bool) -
     raise UsageError("usage.value", message, hint="\n".join(reasons[:5]) if all else "")
 
 
-def shown_files(settings: Settings, files: Sequence[NewFile]) -> list[str]:
+def listed_paths(settings: Settings, files: Sequence[NewFile]) -> list[str]:
     """Return the paths of the files that the command lists."""
     return [
         settings.display_path(f"{settings.project}/{file.path}") for file in files if file.is_listed

@@ -129,21 +129,21 @@ def _add_waiting(
 
     A log that cannot be read is a warning.
     """
-    from cogcli.app.approvals import inputs_of, requests_of  # for runs that wait alone
+    from cogcli.app.approvals import questions_of  # for runs that wait alone
 
     waiting: list[ApprovalView] = []
     for row, episode in zip(rows, found, strict=True):
         row["approvals"], row["input_requests"], row["waits_for"] = [], [], ""
         try:
-            views = [each.view for each in requests_of(context.settings, episode, context.again)]
-            inputs = inputs_of(episode)
+            asked = questions_of(context.settings, episode, context.again)
         except CogcliError as error:
             context.warn(error)
             continue
+        views = [each.view for each in asked.approvals]
         row["approvals"] = [each.to_payload() for each in views]
-        row["input_requests"] = [each.json for each in inputs]
+        row["input_requests"] = [each.json for each in asked.inputs]
         lines = [each.line for each in views]
-        lines += [visible(f"input for {each.step_id}") for each in inputs]
+        lines += [visible(f"input for {each.step_id}") for each in asked.inputs]
         row["waits_for"] = "; ".join(lines)
         waiting += views
     return waiting

@@ -44,7 +44,7 @@ from cogcli.report.humanize import fuzzy_time
 from cogcli.run.answers import Approver
 from cogcli.run.doubt_decisions import DoubtAnswer
 from cogcli.run.engine.doubt import CHOICES
-from cogcli.run.given_forms import FormAnswer
+from cogcli.run.form_answers import FormAnswer
 from cogcli.run.resume import ResumeRequest
 
 _RESUMABLE = ("pending", "interrupted")

@@ -176,7 +176,7 @@ def _security_findings(
     """Yield `wire.security` if no alternative is satisfied. The token of `auth_ref` supplies a single
     missing header."""
     declared = service.credentials
-    if is_met(operation, declared, _given_headers(binding, service)):
+    if is_met(operation, declared, _header_names(binding, service)):
         return
     missing = _missing_schemes(binding, service, operation)
     tokens = 0 if service.auth_ref is None else 1
@@ -207,14 +207,14 @@ def _missing_schemes(
     binding: Binding, service: Service, operation: OpenApiOperation
 ) -> list[list[Scheme]]:
     """Return by alternative the schemes that no header satisfies."""
-    given = _given_headers(binding, service)
+    given = _header_names(binding, service)
     return [
         [scheme for scheme in schemes if not scheme.header or scheme.header.lower() not in given]
         for schemes in operation.security
     ]
 
 
-def _given_headers(binding: Binding, service: Service) -> set[str]:
+def _header_names(binding: Binding, service: Service) -> set[str]:
     """Return the names of the headers of service, binding and request, in lower case."""
     written = [*service.metadata.headers, *binding.metadata.headers]
     keys = (key.partition(".") for key in binding.request)
@@ -346,11 +346,11 @@ def object_findings(
             severity: Severity = "E" if inside.closed else "W"
             verb = "takes no" if inside.closed else "does not name"
             message = f"{title} {verb} `{prefix}{name}`"
-            hint = _known_members_hint(name, list(inside.properties), prefix)
+            hint = _members_hint(name, list(inside.properties), prefix)
             yield ContractFinding(code, severity, ("request", key), message, hint, key=True)
 
 
-def _known_members_hint(name: str, known: list[str], prefix: str) -> str:
+def _members_hint(name: str, known: list[str], prefix: str) -> str:
     takes = f"it takes {', '.join(known[:6]) or 'nothing'}"
     return suggest_path(name, known, prefix=prefix) or takes
 

@@ -105,7 +105,7 @@ class Engine:
         lines: LineSink | None = None,
         limits: LimitAccount | None = None,
         signatures: AnswerSignatures = UNCHECKED,
-        given_inputs: Mapping[tuple[str, str, int], Continuation] | None = None,
+        form_answers: Mapping[tuple[str, str, int], Continuation] | None = None,
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()
@@ -124,7 +124,7 @@ class Engine:
         self.approvals = approvals or Approvals()
         self.signatures = signatures
         """How signatures of answers are judged."""
-        self.given_inputs = given_inputs or {}
+        self.form_answers = form_answers or {}
         """On resume and replay: people's answers to services, by run, step path and number of the attempt."""
         self.earlier_approvals = earlier_approvals
         """On rerun: the unused approvals of the source run. None for a replay, whose log has those that were taken

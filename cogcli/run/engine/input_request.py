@@ -26,7 +26,7 @@ def find_continuation(
     Without one, append `input.requested` and raise `demand`: the run waits.
     """
     engine = record.run.engine
-    given = engine.given_inputs.get((record.run_id, record.path, number))
+    given = engine.form_answers.get((record.run_id, record.path, number))
     if given is not None:
         return given
     made = {name: value for name, value in record.last_made.json.items() if name != "reply"}

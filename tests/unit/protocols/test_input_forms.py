@@ -12,7 +12,7 @@ from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.governance_events import InputForm, InputRequested
 from cogcli.episode.history import input_flags
 from cogcli.protocols.mcp.input_forms import continuation_members, find_demand
-from cogcli.run.given_forms import fit_answer
+from cogcli.run.form_answers import fit_answer
 
 TEXT = {"type": "string"}
 

@@ -19,7 +19,7 @@ from cogcli.report.lineage import (
     targets,
 )
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
-from cogcli.report.why import find_cause_chains, known_places, why_lines
+from cogcli.report.why import explainable_places, find_cause_chains, why_lines
 
 
 def shown(
@@ -150,7 +150,7 @@ def test_the_name_of_a_loop_is_told_as_of_the_loop() -> None:
 def test_what_can_be_asked_about_is_every_target_and_every_place_read() -> None:
     log = risk_review()
     assert {"inputs.url", "vars.html", "outputs.report"} <= set(
-        known_places(Lineage(log), targets(history_of(log), Lineage(log), DECLARED))
+        explainable_places(Lineage(log), targets(history_of(log), Lineage(log), DECLARED))
     )
 
 
