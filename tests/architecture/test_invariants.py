@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.sources import PACKAGE, modules, said
+from support.sources import PACKAGE, calls_in, modules, modules_with, said
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,7 +40,7 @@ def test_every_test_named_in_the_architecture_exists() -> None:
 
 def test_one_function_reaches_the_runner() -> None:
     callers = {
-        path.name for path in (PACKAGE / "run/engine").glob("*.py") if "attempt" in said(path).calls
+        path.name for path in (PACKAGE / "run/engine").glob("*.py") if "attempt" in calls_in(path)
     }
     assert callers == {"call.py"}
 
@@ -48,7 +48,9 @@ def test_one_function_reaches_the_runner() -> None:
 @pytest.mark.parametrize("part", ["Engine", "LiveRunner", "InvokerContext"])
 def test_a_run_is_put_together_in_one_place(part: str) -> None:
     building = {
-        path.relative_to(PACKAGE).as_posix() for path in modules() if part in said(path).calls
+        path.relative_to(PACKAGE).as_posix()
+        for path in modules_with(rf"\b{part}\(")
+        if part in calls_in(path)
     }
     assert building == {"run/launch.py"}
 

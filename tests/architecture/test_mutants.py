@@ -44,12 +44,12 @@ def test_what_is_changed() -> None:
 
 
 def test_each_mutant_is_another_program() -> None:
-    text = (ROOM / "verdict.py").read_text(encoding="utf-8")
+    text = (ROOM / "pressure.py").read_text(encoding="utf-8")
     programs = {ast.unparse(ast.parse(text))}
     count = len(mutations(ast.parse(text)))
     for number in range(count):
         tree = ast.parse(text)
         mutations(tree)[number].apply()
-        compile(ast.fix_missing_locations(tree), "verdict.py", "exec")
+        compile(ast.fix_missing_locations(tree), "pressure.py", "exec")
         programs.add(ast.unparse(tree))
     assert len(programs) > 0.9 * count

@@ -15,15 +15,21 @@ _FOREIGN = re.compile(
     r"|\brule: (?:\d|formats \d|episode,|seed\b)"
 )
 """Files that were read while this was built, and the ways in which they used to be cited."""
+_MAY_CITE = re.compile(
+    r"\.md|seed|runner-guide|cognitive-core|cognitive-state-v1|cogency-state|state-json|rule: "
+)
+"""What each of them contains: few lines do, and the whole pattern takes long."""
 _IS_LINK = re.compile(r"\]\([\w./-]*$")
 
 
 def foreign(text: str) -> list[str]:
     """The citations of documents that are elsewhere; links between pages are none."""
     return [
-        f"{text.count(chr(10), 0, found.start()) + 1}: {found[0]}"
-        for found in _FOREIGN.finditer(text)
-        if not _IS_LINK.search(text, max(0, found.start() - 80), found.start())
+        f"{number}: {found[0]}"
+        for number, line in enumerate(text.split("\n"), 1)
+        if _MAY_CITE.search(line)
+        for found in _FOREIGN.finditer(line)
+        if not _IS_LINK.search(line, 0, found.start())
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.raw_server import Conversation, serving
 from support.remote_project import RUN, remote
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 INPUTS = "{text: {type: string, required: true}, part: {type: string}}"
 DOCUMENT: dict[str, Any] = {

@@ -12,7 +12,7 @@ from support.project import Project, Result
 from cogcli.declarations.checked import problem_of
 from cogcli.episode.log_reader import EventLog
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 FILE = "packs/support-desk/4.0.0.yaml"
 GATE = "GATE_FINANCE_APPROVAL"

@@ -18,7 +18,7 @@ if sys.platform == "win32":
     pytest.skip("no pseudo-terminals here", allow_module_level=True)
 from support.terminal import Terminal
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 PROMPT = "›"
 GOLDEN = Path(__file__).with_name("goldens") / "agent-chat.txt"

@@ -35,7 +35,7 @@ from cogcli.agent.stores import session_lock
 from cogcli.agent.stores.agent_store import AgentStore
 from cogcli.agent.stores.sessions import SessionSnapshot
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 SESSION = ("--session", "s1")
 HELLO = {"response": "It is 12 days old.", "context_updates": {"facts": {"mood": "calm"}}}

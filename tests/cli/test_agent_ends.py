@@ -15,7 +15,7 @@ from support.waiting import wait_until
 
 from cogcli.episode.log_reader import EventLog
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK = "packs/support-desk/4.0.0.yaml"

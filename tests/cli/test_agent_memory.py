@@ -15,7 +15,7 @@ from support.user_seed import interaction, seed_user
 
 from cogcli.agent.stores.agent_store import AgentStore
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 CANARY = "canary-7f3a9"
 UPDATER = f"""

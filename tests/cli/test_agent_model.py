@@ -18,7 +18,7 @@ from cogcli.declarations.checked import problem_of
 from cogcli.declarations.envelope import Event
 from cogcli.episode.log_reader import EventLog
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 LOOKUP = {"name": "orders.lookup", "args": {"order_id": "ord_881"}}
 REFUND = {"name": "payments.refund", "args": {"order_id": "ord_881", "amount": 240.0}}

@@ -13,7 +13,7 @@ from support.project import Project
 
 from cogcli.episode.listing.episode_row import read_row
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 CELLS = {
     "run_id", "trace_id", "request", "perception", "attention", "identity", "intent", "judgment", "policy_gate",

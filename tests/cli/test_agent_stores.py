@@ -23,7 +23,7 @@ from cogcli.declarations.options import RunOptions
 from cogcli.episode.log_reader import EventLog
 from cogcli.run.prepare import RunRequest
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 YES = ("resume", "@last", "--approve", "GATE_FINANCE_APPROVAL", "--by", "ann:finance")

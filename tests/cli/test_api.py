@@ -15,7 +15,7 @@ from support.waiting import wait_until
 
 from cogcli.api import CogcliError, Control, Options, Project, RunFailed
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 
 def open_(project: Any) -> Project:

@@ -162,6 +162,7 @@ def test_a_document_decides_what_is_required_but_not_where_it_is_sent(
     assert not api.seen
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -332,6 +333,7 @@ def test_scenarios_use_a_token_of_their_own_and_no_token_server(project: Any) ->
 # -- files made from a document ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("scheme", "entry"),
     [

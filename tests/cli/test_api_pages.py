@@ -235,6 +235,7 @@ def test_a_reply_without_a_list_is_told_with_its_page(project: Any) -> None:
         )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("page", "message"),
     [

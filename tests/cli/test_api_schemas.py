@@ -42,6 +42,7 @@ def write_operation(project: Project, schema: Any, *, body: Any = None) -> None:
     project.write("api.yaml", json.dumps(document))
 
 
+@pytest.mark.sampled(3)
 def test_nullable_recursive_and_combined_schemas_fit_their_own_fields(begun: Project) -> None:
     begun.write("api.yaml", TICKETS.read_text())
     made = bind_all(begun, "--json").assert_ok()

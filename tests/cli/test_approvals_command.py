@@ -15,7 +15,7 @@ from support.project import Project
 
 from cogcli.base.file_lock import lock
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 UNDER = ("--pack", "support-desk@4.0.0", "--intent", "support.refund", "--user", "cust_7", "-q")

@@ -125,6 +125,7 @@ def test_without_deep_focus_nothing_waits(shelf: Project) -> None:
     assert all("holiday.jpg" in prompt for prompt in prompts_of(episode))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("word", "said"), [("--approve", "granted"), ("--reject", "rejected")])
 def test_the_answer_of_a_person_reaches_the_next_prompt(
     desk: Project, word: str, said: str

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 CAP = "demo.text.upper"

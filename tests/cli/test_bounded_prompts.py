@@ -13,7 +13,7 @@ from support.tinymodel import TinyModel
 
 from cogcli.agent.context.tokenizer import ESTIMATE
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 PACK = "packs/support-desk/4.0.0.yaml"
 

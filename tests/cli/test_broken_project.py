@@ -12,7 +12,7 @@ import pytest
 
 from cogcli.app.explain import pages
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = ROOT / "tests" / "specs" / "broken"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SOURCE = """
     def count(n):

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from support.project import COGCLI, Project
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 
 def broken(demo: Any) -> None:

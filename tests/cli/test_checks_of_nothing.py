@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ("skills", "capabilities", "bindings", "services", "policies")

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from support.action_steps import ROOT, read_action, run_step
 from support.examples import LONG
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 BROKEN = "skills/local/demo/greet/skill.yaml"
 downloads = pytest.mark.skipif(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 CHANGES: dict[str, Callable[[Project], object]] = {
     "secret": lambda project: project.env.pop("DEMO_KEY"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SOURCE = """
 import os

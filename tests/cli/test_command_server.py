@@ -11,6 +11,7 @@ from support.project import INSTALLED_ONLY, Project
 pytestmark = pytest.mark.skipif(INSTALLED_ONLY, reason="every command is started as installed")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "data"),
     [

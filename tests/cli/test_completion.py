@@ -15,7 +15,7 @@ from test_imports import HEAVY
 from cogcli.cli.completion import SHELLS
 from cogcli.cli.completion_values import NEWEST
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 GREET = ("run", "demo.greet", "-p", "text=hi")

@@ -11,7 +11,7 @@ import pytest
 from support import foreign_tool
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 FACTS = (

@@ -19,7 +19,7 @@ from cogcli.base.errors import FAILURE_OF
 from cogcli.cli.app import COMMANDS
 from cogcli.cli.typer_app import load
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 ENVELOPE = ["schema", "command", "status", "exit_code", "warnings", "error"]

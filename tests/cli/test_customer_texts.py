@@ -9,7 +9,7 @@ from support.agent_desk import document, episode_of, payloads
 from support.limited_desk import UNDER, limited_pack, make_limited_desk, pay
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 PACK = "packs/support-desk/4.0.0.yaml"
 LOOKUP = "capabilities/orders.lookup.yaml"

@@ -13,7 +13,7 @@ from cogcli.cli.home import HOME
 from cogcli.cli.options import Command
 from cogcli.cli.typer_app import load
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.raw_server import serving
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 GONE = "http://127.0.0.1:9"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 

@@ -14,7 +14,7 @@ from support.checkpoints import vouch
 from support.command_server import COGCLI
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK = "packs/support-desk/4.0.0.yaml"

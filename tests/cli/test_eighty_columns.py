@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 TERMINAL = {"COGCLI_FORCE_TTY": "80"}
 

@@ -28,6 +28,7 @@ def looping(project: Any) -> Any:
     return project
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [1000, 4090, 4100, 30_000])
 def test_a_loop_over_many_values(looping: Any, size: int) -> None:
     calls = VALUES // size + 1

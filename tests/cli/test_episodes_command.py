@@ -44,6 +44,7 @@ def archives(project: Project) -> list[Path]:
     return sorted(runs_dir(project).glob(".archives/*"))
 
 
+@pytest.mark.sampled(3)
 def test_folders_come_back_byte_by_byte(project: Project) -> None:
     before = {directory.name: files_of(directory) for directory in project.episodes}
     names = list(before)
@@ -130,6 +131,7 @@ class Killed(BaseException):
     """The process ended here."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("place", ["append", "sync", "close", "remove"])
 def test_a_kill_loses_no_episode(
     project: Project, monkeypatch: pytest.MonkeyPatch, place: str

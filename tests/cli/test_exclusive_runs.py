@@ -13,7 +13,7 @@ from support.command_server import COGCLI
 from support.project import Project
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SOURCE = """
 import os

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 EPISODES = Path(__file__).resolve().parents[1] / "episodes"
 GOLDENS = sorted(folder.name for folder in EPISODES.iterdir() if (folder / "events.jsonl").exists())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 TEXT = "{text: {type: string, required: true}}"
 URL = '{url: {type: string, required: true, schema: {pattern: "^https?://"}}}'

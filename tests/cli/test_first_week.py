@@ -16,7 +16,7 @@ import pytest
 from support.asgi import serving_app
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 DOCUMENT, SKILL = "openapi.json", "skills/local/shop/remind/skill.yaml"
 HEAD = """\

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from support.asgi import serving_app
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 BIN = Path(sys.executable).parent
 FUNCTION = """

@@ -20,7 +20,7 @@ from support.pages import blocks
 from cogcli.api import CallRefused, CogcliError, Gate, GateResult
 from cogcli.api import Project as Opened
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 GUIDE = Path(__file__).parents[2] / "docs/how-to/govern-a-framework.md"
 PACK = """

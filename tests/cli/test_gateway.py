@@ -23,7 +23,7 @@ from support.gateway_client import (
 )
 
 pytest.importorskip("mcp")
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 
 @pytest.fixture

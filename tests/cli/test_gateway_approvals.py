@@ -23,7 +23,7 @@ from support.gateway_client import (
 
 anyio = pytest.importorskip("anyio")
 pytest.importorskip("mcp")
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 
 @pytest.fixture

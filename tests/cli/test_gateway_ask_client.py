@@ -10,7 +10,7 @@ from support.gateway_client import COGCLI, events_of, server_entry, text_of, wri
 
 anyio = pytest.importorskip("anyio")
 mcp = pytest.importorskip("mcp")
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 PACK = """
 contract_meta: {contract_version: "1.0"}

@@ -16,7 +16,7 @@ from support.gateway_client import events_of, mark, server_entry, text_of, write
 
 anyio = pytest.importorskip("anyio")
 pytest.importorskip("mcp")
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 TOKEN = "a-token-of-24-characters"
 

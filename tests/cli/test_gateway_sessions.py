@@ -20,7 +20,7 @@ from support.gateway_client import (
 
 anyio = pytest.importorskip("anyio")
 pytest.importorskip("mcp")
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 PACK = """
 contract_meta: {contract_version: "1.0"}

@@ -9,7 +9,7 @@ import pytest
 from support.agent_desk import LOOKUP, answer, document, payloads
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 PACK = "packs/support-desk/4.0.0.yaml"
 DECISION = "outcomes: [refunded, not_refunded]}"

@@ -18,7 +18,7 @@ from support.guide_tool import REGISTRY, TOOL, write_files
 from support.memory_seed import payload, propose
 from support.user_seed import seed_user
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 GOLDENS = Path(__file__).parent / "goldens"
 MODES = {"80": {"COGCLI_FORCE_TTY": "80"}, "120": {"COGCLI_FORCE_TTY": "120"}, "piped": {}}

@@ -85,6 +85,7 @@ HABITS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("typed", "meant"), HABITS)
 def test_a_word_of_habit_is_answered_with_the_command_that_runs(
     demo: Any, typed: str, meant: str

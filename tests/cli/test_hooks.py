@@ -20,7 +20,7 @@ from support.project import Project
 from cogcli import api
 from cogcli.episode.schemas import SCHEMAS
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 ROOT = Path(__file__).parents[2]
 DESK = ROOT / "docs/examples/support-desk"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 ACTIVE = ".agent-skills/active_bindings.json"
 SERVICES = ".agent-skills/services.yaml"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.guide_tool import REGISTRY, TOOL, write_files
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 LIKE_SHIPPED_TOOL = {
     "bindings/official/text.content.summarize/python_short.yaml": """

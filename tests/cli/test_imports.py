@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 HEAVY = {"rich", "pydantic", "ruamel", "jsonschema", "httpx", "mcp", "jinja2", "asyncio"}
 GREET = ("run", "demo.greet", "-p", "text=hi")

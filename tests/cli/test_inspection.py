@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fakes.slow_run import slow_run
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 GREET = ("run", "demo.greet", "-p", "text=hi", "-q")

@@ -13,7 +13,7 @@ import pytest
 from support.examples import LONG
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 SHIPPED = Path(__file__).parents[2]
 

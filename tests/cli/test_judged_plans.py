@@ -9,7 +9,7 @@ import pytest
 from support.agent_desk import events_of
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 PACK = "packs/support-desk/4.0.0.yaml"
 NOTES = "notes.txt"

@@ -12,7 +12,7 @@ from support.project import Project, Result
 from cogcli.declarations.envelope import Event
 from cogcli.episode.log_reader import EventLog
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 ANY = "{value: {type: any, required: true}}"
 PACK = """

@@ -26,7 +26,7 @@ from support.limited_desk import (
 )
 from support.project import COGCLI, Project, Result
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 LIMITS = "limits.db"

@@ -18,7 +18,7 @@ if sys.platform == "win32":
 from support.terminal import Terminal
 from test_goldens import FAKES, GOLDENS
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(4)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(8)]
 PATIENCE = 60.0
 
 WAITS = """

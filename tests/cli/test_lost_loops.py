@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SOURCE = """
 import os

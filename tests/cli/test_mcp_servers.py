@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.mcp_http import served
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 BIN = str(Path(sys.executable).parent)
 """Where the servers of the development extra are installed."""

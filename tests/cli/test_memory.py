@@ -17,7 +17,7 @@ from support.project import COGCLI, Project, Result
 
 from cogcli.declarations.pack_spec import MemoryLayer
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK = "support-desk@4.0.0"

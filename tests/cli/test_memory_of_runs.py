@@ -9,7 +9,7 @@ import pytest
 from support.agent_desk import payloads
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 PACK, FILE = "support-desk@4.0.0", "packs/support-desk/4.0.0.yaml"
 CONSENT = ["evidence_link", "decision_outcome", "preference"]

@@ -11,7 +11,7 @@ import pytest
 from support import foreign_tool
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK = "packs/support-desk/4.0.0.yaml"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.remote_project import remote
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 BLOCKER = """
 import importlib.machinery, os, sys

@@ -15,7 +15,7 @@ from support.asgi import serving_app
 from support.project import Project, Result
 from support.shop_app import app
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 HEADER = "# yaml-language-server: $schema="
 

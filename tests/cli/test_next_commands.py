@@ -17,7 +17,7 @@ from cogcli.app.explain import pages
 from cogcli.base.errors import FAILURE_OF, UsageError
 from cogcli.cli.typer_app import parse
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 ENDS_OF_RUNS = {0, 1, 4, 5, 6, 130}
 GOLDENS = Path(__file__).parent / "goldens"

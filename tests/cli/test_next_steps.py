@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 MEANT = {
     ("run", "demo.gret", "-p", "text=a b"): "cogcli run demo.greet -p 'text=a b'",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 ID = "ep_01M81K95QDDXQRF6WFXK1WR6AA"
 TORN = b'{"seq":0,"id":"ev_01","payload":{"task":"t","skill":{"id":"text.language","ver'

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 SHIPPED = Path(__file__).parents[2] / "tooling/openapi_scenarios"
 VERIFY = ("openapi", "verify-bindings")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK, ID = "support-desk@4.0.0", "support-desk"

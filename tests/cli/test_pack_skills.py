@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 FILE = "packs/support-desk/4.0.0.yaml"
 PACK = "support-desk@4.0.0"

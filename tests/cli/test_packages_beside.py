@@ -84,6 +84,7 @@ def test_a_package_beside_the_module_is_imported_in_a_worker(beside: Any) -> Non
 MISSING = "imports `helpers.tex`: there is no `helpers/tex.py` and no `helpers/tex/__init__.py` in "
 
 
+@pytest.mark.sampled(3)
 def test_an_import_that_fails_is_found_before_the_run(beside: Any) -> None:
     text = (beside.root / "demo_services.py").read_text().replace("helpers.text", "helpers.tex")
     beside.write("demo_services.py", text.encode())

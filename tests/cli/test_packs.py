@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK = "support-desk@4.0.0"

@@ -12,7 +12,7 @@ import pytest
 from cogcli.api import Gate
 from cogcli.api import Project as Opened
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 PACK = """
 contract_meta: {{contract_version: "1.0"}}

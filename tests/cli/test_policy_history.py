@@ -21,7 +21,7 @@ from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import RunRequest, prepare
 from cogcli.run.recorded_decisions import decide_again, policy_under
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK, INTENT = "support-desk@4.0.0", "support.refund"

@@ -38,6 +38,7 @@ def assert_same_again(desk: Project) -> None:
     desk.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("hours", "pressure"), [(1, 0.0), (18, 0.5)])
 def test_a_gate_presses_by_the_share_of_its_time_that_its_answer_took(
     desk: Project, hours: int, pressure: float
@@ -80,6 +81,7 @@ def test_a_call_of_the_run_settles_a_contradiction(torn: Project) -> None:
     assert_same_again(torn)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("word", ["--approve", "--reject"])
 @pytest.mark.parametrize("planner", ["template", "model"])
 def test_a_conflict_on_required_evidence_escalates_and_is_named(
@@ -112,6 +114,7 @@ def test_a_conflict_on_required_evidence_escalates_and_is_named(
     assert_same_again(torn)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("soft", "waits"), [("0", True), ("0.9", False)])
 def test_on_a_tie_a_person_is_asked_from_one_half_on(desk: Project, soft: str, waits: bool) -> None:
     change(desk, "support_desk.py", ("    return ORDERS[order_id]", '    raise ValueError("gone")'))

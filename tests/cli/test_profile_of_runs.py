@@ -9,7 +9,7 @@ import pytest
 from support.agent_desk import payloads
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 PACK, FILE = "support-desk@4.0.0", "packs/support-desk/4.0.0.yaml"
 OWNER = ("--tenant", "acme", "--json")

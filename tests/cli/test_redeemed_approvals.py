@@ -12,7 +12,7 @@ import pytest
 from support.checkpoints import vouch
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 UNDER = ("--pack", "support-desk@4.0.0", "--intent", "support.refund", "--user", "cust_7", "--json")

@@ -13,7 +13,7 @@ from support.tinymodel import TinyModel
 
 from cogcli.base.canonical import digest_of
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 CARD = "4111111111111111"
 MESSAGE = f"Refund order ord_881 to my card {CARD}"

@@ -16,7 +16,7 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.shipped_functions import OPEN_FUNCTIONS
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 
 @pytest.fixture

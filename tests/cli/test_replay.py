@@ -18,7 +18,7 @@ from support.waiting import wait_until
 
 from cogcli.declarations.checksum import add_sum
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SAMPLES = Path(__file__).resolve().parents[2] / "docs/samples"

@@ -23,7 +23,7 @@ from cogcli.report.page import PageSource
 from cogcli.report.page import page_of as build
 from cogcli.report.unfinished_runs import UnfinishedState
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 TEXT = "{text: {type: string, required: true}}"
 

@@ -10,7 +10,7 @@ import pytest
 from support.agent_desk import events_of, payloads
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 REQUEST = {
     "message": "Where is order ord_881?",

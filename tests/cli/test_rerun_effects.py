@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.checkpoints import vouch
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 SOURCE = """
 import os

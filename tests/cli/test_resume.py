@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from support.checkpoints import vouch
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SOURCE = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 UNDER = ("--pack", "support-desk@4.0.0", "--intent", "support.refund", "--user", "cust_7")

@@ -71,6 +71,7 @@ def ask_before_each_call(project: Project) -> None:
     path.write_text(path.read_text() + "safety: {requires_confirmation: true}\n")
 
 
+@pytest.mark.sampled(3)
 def test_a_typed_file_is_sent_and_only_its_digest_is_logged(desk: Project) -> None:
     for given in ("photo=@cat.png", "photo=cat.png", 'photo:="cat.png"'):
         answer = desk.run("run", "demo.send", "-p", given).assert_ok().json["answer"]
@@ -87,6 +88,7 @@ def test_a_typed_file_is_sent_and_only_its_digest_is_logged(desk: Project) -> No
     desk.run("verify", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_lists_of_files_bytes_and_ranges_of_types_are_sent(desk: Project) -> None:
     desk.write("large.bin", b"\0" * 3_000_000)
     steps = """
@@ -121,6 +123,7 @@ def test_lists_of_files_bytes_and_ranges_of_types_are_sent(desk: Project) -> Non
     assert [each["type"] for each in found["each"]] == ["application/octet-stream", "image/png"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ['a"b\r\nX-Evil: 1\r\n.png', "smörgås 写真.png", "a;b\\c%22.png"])
 def test_any_name_of_a_file_stays_within_its_part(desk: Project, name: str) -> None:
     desk.write(name, CANARY)
@@ -131,6 +134,7 @@ def test_any_name_of_a_file_stays_within_its_part(desk: Project, name: str) -> N
     assert answer["picture"]["sha256"] == DIGEST
 
 
+@pytest.mark.sampled(3)
 def test_what_is_no_regular_file_of_a_sane_size_is_refused_before_anything_runs(
     desk: Project,
 ) -> None:
@@ -186,6 +190,7 @@ def test_the_default_of_a_file_counts_only_for_the_skill_that_is_run(desk: Proje
     assert answer["picture"]["sha256"] == DIGEST
 
 
+@pytest.mark.sampled(3)
 def test_a_value_of_the_same_form_opens_no_file(desk: Project) -> None:
     """Data from a step, in a loop and as a literal: the form of a file makes none."""
     desk.services(
@@ -243,6 +248,7 @@ def test_a_file_that_is_gone_is_not_sent_and_one_that_is_back_is(desk: Project) 
     assert desk.run(*words).assert_ok().json["answer"]["picture"]["sha256"] == DIGEST
 
 
+@pytest.mark.sampled(3)
 def test_a_log_of_another_user_sends_nothing_by_itself(desk: Project) -> None:
     ask_before_each_call(desk)
     desk.run("run", "demo.send", "-p", "photo=cat.png").assert_exit(5)
@@ -252,6 +258,7 @@ def test_a_log_of_another_user_sends_nothing_by_itself(desk: Project) -> None:
     assert photos == []
 
 
+@pytest.mark.sampled(3)
 def test_a_client_names_no_file_and_a_text_in_the_api_none_outside(desk: Project) -> None:
     outside = desk.home / "secret.txt"
     outside.write_text("private")
@@ -281,6 +288,7 @@ def test_a_large_file_is_sent_in_pieces_from_a_copy(desk: Project) -> None:
     assert sent.content.closed
 
 
+@pytest.mark.sampled(3)
 def test_a_rerun_takes_over_unchanged_files(desk: Project) -> None:
     desk.run("run", "demo.send", "-p", "photo=cat.png").assert_ok()
     again = ("rerun", "@last", "--from", "send", "--effects", "send=repeat")
@@ -291,6 +299,7 @@ def test_a_rerun_takes_over_unchanged_files(desk: Project) -> None:
     assert other["picture"]["bytes"] == 5
 
 
+@pytest.mark.sampled(3)
 def test_requests_have_a_limit(desk: Project) -> None:
     (binding,) = desk.root.glob("bindings/local/desk.photo/*.yaml")
     binding.write_text(binding.read_text() + "metadata: {max_request_bytes: 20}\n")
@@ -299,6 +308,7 @@ def test_requests_have_a_limit(desk: Project) -> None:
     assert photos == []
 
 
+@pytest.mark.sampled(3)
 def test_bindings_of_files_are_verified(desk: Project) -> None:
     for name in ("photo", "blob", "image"):
         desk.run("new", "scenario", f"openapi_desk_{name}").assert_ok()

@@ -17,7 +17,7 @@ import pytest
 from fakes.serving import INITIALIZE, Server, calling, serving
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 anyio = pytest.importorskip("anyio")
 mcp = pytest.importorskip("mcp")

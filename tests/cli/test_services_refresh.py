@@ -13,7 +13,7 @@ import pytest
 from support.mcp_calls import SERVER, is_alive, pids
 from support.raw_server import Conversation, serving
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 
 class Served:

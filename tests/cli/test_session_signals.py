@@ -14,7 +14,7 @@ from support.user_seed import AT, interaction
 from cogcli.agent.stores.agent_store import AgentStore
 from cogcli.agent.stores.sessions import SessionSnapshot
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 REQUEST: dict[str, Any] = {
     "message": "Where is order ord_881?",

@@ -9,7 +9,7 @@ import pytest
 from support.agent_desk import answer, document, payloads
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DESK, HOUSE = "support-desk@4.0.0", "house-rules@1.0.0"
 FILE = "packs/house-rules/1.0.0.yaml"

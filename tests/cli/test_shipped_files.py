@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 STEPS = """
 - {id: read, uses: table.sheet.read, input: {path: inputs.path}, output: {table: vars.rows}}

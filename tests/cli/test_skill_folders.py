@@ -12,7 +12,7 @@ from support.project import Project
 
 from cogcli.authoring.exchange.skill_export import document, folder_name
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 SUMMARIZE = ("--capability", "text.content.summarize")
 HEAD = "---\nname: release-notes\ndescription: Write release notes. Use when a release is near.\n"

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 GOOD = "inputs: {text: hi}\nexpect: {outputs: {text: HI}}\n"
 BAD = "inputs: {text: hi}\nexpect:\n  outputs: {text: hi}\n  steps: {second: skipped}\n"

@@ -10,7 +10,7 @@ import pytest
 from support.project import COGCLI, Project
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 SLOW = """
 import time

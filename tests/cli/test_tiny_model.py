@@ -25,7 +25,7 @@ from support.user_seed import interaction
 
 from cogcli.agent.stores.agent_store import AgentStore
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 APPROVE: Final = (
     "resume",

@@ -24,7 +24,7 @@ from support.examples import LONG
 from support.project import Project, Result
 from support.tinymodel import TinyModel
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 GROUP = 25 if LONG else 3
 GROUPS = 20 if LONG else 4

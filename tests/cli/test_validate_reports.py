@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "schemas/sarif-required.schema.json").read_text())
 GREET = "skills/local/demo/greet/skill.yaml"

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 @pytest.fixture

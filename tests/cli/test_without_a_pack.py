@@ -15,7 +15,7 @@ from cogcli.app.settings import Settings
 from cogcli.declarations.pack_spec import Pack
 from cogcli.specs.shapes import check_file
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 WRITES = """
 id: demo.write

@@ -38,7 +38,7 @@ def _tried(flow: Flow, places: range) -> range:
     return places if LONG else places[len(flow.name) % step :: step]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("flow", [*FLOWS, *MORE], ids=lambda flow: flow.name)
 def test_what_has_ended_stays_ended(shooting_range: Range, tell: Tell, flow: Flow) -> None:
     whole = shooting_range.sandbox(f"cut {flow.name}")

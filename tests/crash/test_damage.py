@@ -59,7 +59,7 @@ def spread(count: int, few: int) -> Iterable[int]:
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_tail_torn_at_any_byte_is_cut_kept_and_told(
     whole: Sandbox, flow: Flow, tell: Tell
 ) -> None:

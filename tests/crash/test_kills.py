@@ -45,6 +45,7 @@ def test_a_run_killed_anywhere_is_gone_on_with_to_the_same_end(
     judge("killed while running", shooting_range.all(points))
 
 
+@pytest.mark.sampled(16)
 def test_the_fast_path_of_plain_steps_is_killed_too(shooting_range: Range, judge: Judge) -> None:
     (flow,) = [flow for flow in FLOWS if flow.name == "plain"]
     for mode, kind in (

@@ -25,7 +25,7 @@ def test_each_bug_has_its_place() -> None:
     assert [bug.name for bug, source in sources.items() if source.count(bug.good) != 1] == []
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
 def test_a_planted_bug_is_caught(
     shooting_range: Range, tmp_path: Path, bug: Bug, tell: Tell

@@ -131,6 +131,7 @@ def guide_shell(project: Project) -> Shell:
     return Shell(project, installed=False)
 
 
+@pytest.mark.sampled(10)
 def test_readme(shell: Shell) -> None:
     shutil.copy(ROOT / "README.md", shell.root)
     shutil.copytree(ROOT / "docs/samples", shell.root / "docs/samples")
@@ -147,6 +148,7 @@ def test_readme(shell: Shell) -> None:
     assert len(shell.episodes) == 2
 
 
+@pytest.mark.sampled(10)
 def test_tutorial(shell: Shell) -> None:
     """With the misspelling that it suggests at its end."""
     ran = written(shell, ROOT / "docs/tutorial.md")
@@ -189,7 +191,7 @@ def written(
     return ran
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", [*HOW_TO, *OF_A_RUN])
 def test_how_to(project: Project, name: str) -> None:
     del project.env["COGCLI_TRUST_PROJECT"]
@@ -382,7 +384,7 @@ class Orders(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10)
 def test_testing_a_skill(guide_shell: Shell) -> None:
     guide_shell.write("cogcli.toml", "")
     guide_shell.env |= {"SHOP_TOKEN": "a-token-of-no-use", "COGCLI_TRUST_PROJECT": "1"}
@@ -564,7 +566,7 @@ def test_connecting_services(project: Project) -> None:
     }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("name", "port"), [("sign-in-to-web-apis", "8840"), ("read-all-pages", "8841")]
 )

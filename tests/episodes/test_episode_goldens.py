@@ -55,7 +55,7 @@ def test_a_kept_episode_verifies(case: str) -> None:
     assert is_clean(findings), findings
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", OURS)
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_artifact_fits_its_schema(case: str, name: str) -> None:

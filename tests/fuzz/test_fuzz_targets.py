@@ -609,7 +609,7 @@ def ordinary_temporary(ordinary_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tempfile, "tempdir", str(ordinary_path))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_inputs_are_answered_or_refused_with_a_code(name: str) -> None:
     try_few(TARGETS[name])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 PYTHON = sys.executable
 BINDING = """

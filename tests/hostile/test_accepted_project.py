@@ -20,7 +20,7 @@ from support.project import Project, Result
 from support.raw_server import RawServer, serving
 from support.terminal import Terminal
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 TOKEN = "canary-of-a-token-0123456789"

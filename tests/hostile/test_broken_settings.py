@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 STEP = "- {id: make, uses: text.content.normalize, input: {text: inputs.text}, output: {text: outputs.text}}"
 BROKEN = {

@@ -16,7 +16,7 @@ if sys.platform == "win32":
 
 from support.terminal import Terminal
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 PROMPT = "›"
 MESSAGE = "wumpus"

@@ -16,7 +16,7 @@ from support.raw_server import Conversation, serving
 from cogcli.base.credential_names import credential_reason, is_repository_folder
 from cogcli.official.files import refusal_of_path
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 GIT = [
     ".GIT", ".Git", ".git.", ".git ", ".git . .", "GIT~1", "git~2", ".g\u200cit", "\ufeff.git", ".gi\u200dt\u2060",

@@ -11,7 +11,7 @@ import pytest
 from sealed import chained, events
 from support.examples import LONG
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 Place = tuple[str | int, ...]
 OTHERS = (None, "text", 7, [None], {"a": 1}, [{"a": 1}], True, ["a"])

@@ -28,7 +28,7 @@ from support.project import Project
 from cogcli.specs.host_layout import KIND_OF_FILE, HostLayout
 from cogcli.specs.layout import Layout
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SHOW = ("config", "show", "trust")
 FILES = {

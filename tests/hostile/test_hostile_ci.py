@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from support.action_steps import ROOT, read_action, run_step
 from support.project import COGCLI
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 if sys.platform == "win32":
     pytest.skip("the steps are run by bash", allow_module_level=True)

@@ -11,7 +11,7 @@ import pytest
 from attack import COGCLI, attack, hold_all_episodes
 from fakes.processes import is_gone
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 MODULE = """
 import os

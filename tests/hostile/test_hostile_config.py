@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cogcli.base.toml_bounds import LONGEST_KEY, MAX_LEVELS, find_excess
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 if sys.platform == "win32":
     pytest.skip("no such limits here", allow_module_level=True)

@@ -12,7 +12,7 @@ import pytest
 from sealed import chained
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 CAPABILITY, SKILL = "demo.text.guarded", "demo.guarded"
 

@@ -12,7 +12,7 @@ import pytest
 from support.raw_server import Conversation, serving
 from support.remote_project import remote
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 WORDS = "open-sesame-"
 SECRET = WORDS * 75

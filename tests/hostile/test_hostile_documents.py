@@ -11,7 +11,7 @@ import pytest
 from support.project import INSTALLED_ONLY, Project, Result
 from support.raw_server import serving
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 URL = ("--base-url", "https://api.example")
 HOSTILE = (

@@ -15,7 +15,7 @@ import pytest
 from attack import attack
 from sealed import another, chained, edit, events, finished, forged, line_of, lines, write_lines
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 READING = (
     ("ls", "--json"), ("trace", "@last", "--json"), ("state", "show", "@last", "--check", "--json"),

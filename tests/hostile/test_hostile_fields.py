@@ -29,7 +29,7 @@ from trap import BIN, HOST, Outcome, TrapMachine, holds_canary, trap_machine
 from cogcli.app.settings.config import KEYS
 from cogcli.specs.host_layout import KIND_OF_FILE, HostLayout
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 TRUSTED = {"COGCLI_TRUST_PROJECT": "1"}
 CALL_TOOLS = str(Path(__file__).with_name("call_tools.py"))

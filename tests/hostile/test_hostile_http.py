@@ -22,7 +22,7 @@ from cogcli.base.calls import Cancellation
 from cogcli.base.errors import SafetyScopeError
 from cogcli.base.http import Http, HttpRequest
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 
 def ok(conversation: Conversation) -> None:

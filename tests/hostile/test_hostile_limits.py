@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from attack import COGCLI, attack, hold_all_episodes
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 GREET = ("run", "demo.greet", "--json")
 MEMORY = 150 * 2**20

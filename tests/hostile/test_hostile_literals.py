@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 """A long run tries all of it."""
 
 SECRET = "sk-live-canary0123456789ab"

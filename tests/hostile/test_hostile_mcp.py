@@ -15,7 +15,7 @@ from support.mcp_calls import SERVER, is_alive, pids
 from support.project import Project
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 SECONDS = 300.0

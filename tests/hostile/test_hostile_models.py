@@ -34,7 +34,7 @@ from support.user_seed import AT, AUTO, interaction, learned, lease
 
 from cogcli.agent.stores.agent_store import AgentStore
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 Reply = dict[str, Any] | str
 DONE: Final = {"response": "Done."}

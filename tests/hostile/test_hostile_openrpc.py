@@ -10,7 +10,7 @@ from attack import attack, hold_all_episodes
 from support.raw_server import serving
 from support.remote_project import SECRET, hits, remote
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 
 def answered(project: Any, **members: Any) -> Any:

@@ -17,7 +17,7 @@ import pytest
 from attack import COGCLI, attack, hold_all_episodes
 from sealed import GREET, another, copied, edit, finished
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 """A long run tries all of it."""
 
 SENTINEL = b"SENTINEL-7741"

@@ -21,7 +21,7 @@ from mcp.server import Server  # noqa: E402
 from cogcli.app.serving import http_transport  # noqa: E402
 from cogcli.app.serving.server_socket import Endpoint  # noqa: E402
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 

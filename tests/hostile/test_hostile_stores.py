@@ -24,7 +24,7 @@ from cogcli.episode.listing import episode_index
 from cogcli.official import memory as entries
 from cogcli.stores.database import Database
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 ENDLESS = f"('{'a' * 60}' LIKE '{'%a' * 30}%b')"
 """An expression that SQLite computes in one step, for longer than any test."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attack import attack, hold_all_episodes
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 if sys.platform == "win32":
     pytest.skip("no such limits and signals here", allow_module_level=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from attack import COGCLI, attack, hold_all_episodes
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 EVIL = {
     "X01": "\x1b]0;pwn\x07\x1b[2J\x9b31m\x7f",

@@ -12,7 +12,7 @@ if sys.platform != "linux":
 
 from trap import HOST, URL, TrapMachine, trap_machine
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ import cogcli
 from cogcli.app.settings.config import KEYS
 from cogcli.cli.app import COMMANDS
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 SECRET = "canary-of-the-environment"
 FILE_SECRET = "canary-of-a-secret-file"

@@ -16,7 +16,7 @@ import pytest
 from sealed import chained, events, forged
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 COLUMNS: Final = ("user", "none", "signed", "anchor")
 TABLE: Final[dict[tuple[str, str], tuple[str, str, str, str]]] = {

@@ -20,7 +20,7 @@ from support.project import Project, Result
 
 from cogcli.cli.app import COMMANDS
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(10)
 
 CANARY = "canary-of-the-outside"
 GREET = ("run", "demo.greet", "-p", f"text={CANARY}")

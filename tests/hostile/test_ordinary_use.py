@@ -25,7 +25,7 @@ from support.pages import Reader, blocks, commands, free_port
 from support.project import Project
 from trap import URL, Outcome, TrapMachine, trap_machine
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = re.compile(r"(?<=127\.0\.0\.1)(:|\", )88\d\d\b")

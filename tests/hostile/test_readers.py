@@ -48,6 +48,7 @@ def _either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         monkeypatch.setitem(sys.modules, "ruamel.yaml.cyaml", None)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("_either_parser")
 @pytest.mark.parametrize("case", YAML, ids=name)
 def test_the_yaml_reader_refuses_with_the_right_code(case: Case) -> None:
@@ -56,6 +57,7 @@ def test_the_yaml_reader_refuses_with_the_right_code(case: Case) -> None:
     assert time.thread_time() - start < 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", JSON, ids=name)
 def test_the_json_reader_refuses_with_the_right_code(case: Case) -> None:
     start = time.thread_time()

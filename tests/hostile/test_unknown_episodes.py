@@ -16,7 +16,7 @@ from support.project import Project
 
 from cogcli.specs.layers import builtin_root
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SUMMARY = "text.content.summarize"
 KEPT = "a note outside of the project"

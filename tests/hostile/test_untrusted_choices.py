@@ -35,6 +35,7 @@ def _called(project: Project, skill: str, **more: Any) -> str:
     return chosen
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "words", [("bindings", "explain", SUMMARY), ("capabilities", "explain", LEAD)]
 )

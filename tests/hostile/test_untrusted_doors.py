@@ -13,7 +13,7 @@ from support.terminal import Terminal
 
 from cogcli import api
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 ASK = "- {id: make, uses: own.text.ask, input: {text: inputs.text}, output: {text: outputs.text}}"
 PAGE = (

@@ -18,7 +18,7 @@ from support.loopback_host import LoopbackHost, loopback_host
 from support.loopback_servers import reply, served
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 NOTES = "canary of the notes"
 TEXT = "The harbour opens at six. Ships wait in the bay. Tugs bring them in."

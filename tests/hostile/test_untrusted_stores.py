@@ -27,7 +27,7 @@ from cogcli.agent.stores.knowledge_store import KnowledgeStore
 from cogcli.official import memory as entries
 from cogcli.stores.database import Database
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 PLANTED: Final = "wagtail-planted7311"
 OWN: Final = "wagtail-own2209"

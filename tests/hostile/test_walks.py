@@ -16,7 +16,7 @@ import pytest
 from attack import COGCLI
 from support.project import Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(12)]
 
 ENTRIES = 150_000
 MEMORY = 1 << 30

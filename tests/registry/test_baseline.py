@@ -192,6 +192,7 @@ def test_neither_a_binding_of_ours_nor_a_skill_of_theirs_has_an_error(guide: Pat
     assert all(message.endswith("so this one is left out") for message in dropped)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 def test_each_skill_of_theirs_runs(
     guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

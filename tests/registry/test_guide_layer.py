@@ -97,6 +97,7 @@ def laid(tmp_path_factory: pytest.TempPathFactory) -> Laid:
     return Laid(tmp_path_factory.mktemp("guide"))
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 def test_nothing_of_it_or_of_ours_is_an_error(laid: Laid) -> None:
     found = check(laid.catalog)

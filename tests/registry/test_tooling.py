@@ -52,7 +52,7 @@ def test_a_report_file_gets_its_folder(tmp_path: Path) -> None:
     assert report["counts"] == {"total": 1, "passed": 1, "failed": 0, "needs": {}}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "folder", "runs", "needs_one"),

@@ -155,6 +155,7 @@ FORGED: Final[dict[str, Callable[[Ends, Json], Json]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", FORGED)
 def test_an_answer_that_is_not_the_users_own_episode_of_the_line_is_refused(
     ends: Ends, case: str

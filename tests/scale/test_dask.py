@@ -81,6 +81,7 @@ def test_a_dead_worker_is_replaced_and_only_the_line_in_doubt_waits(counting: An
     counting.run("verify", batch_folder(counting).name).assert_ok()
 
 
+@pytest.mark.sampled(4)
 @needs_dask
 @pytest.mark.slow
 def test_workers_that_differ_get_no_line_and_are_named(counting: Any) -> None:
@@ -157,6 +158,7 @@ def test_files_are_shared_if_each_side_sees_the_lock_of_the_other(tmp_path: Path
     assert not sees_locked_file(folder, "c3")
 
 
+@pytest.mark.sampled(4)
 @needs_dask
 @pytest.mark.slow
 def test_a_result_that_is_given_up_takes_no_other_with_it(project: Any) -> None:

@@ -52,6 +52,7 @@ def ledger_kinds(project: Any) -> list[tuple[str, int]]:
     return [(entry["kind"], entry["line"]) for entry in map(json.loads, lines)]
 
 
+@pytest.mark.sampled(6)
 def test_episodes_come_back_and_the_workers_keep_none(counting: Any) -> None:
     write_lines(counting, ["a", "b", "fail:x", "c"])
     with dask_cluster(counting, workers=0) as cluster:
@@ -97,6 +98,7 @@ def test_a_line_whose_worker_died_is_in_doubt_until_a_person_decides(counting: A
     counting.run("verify", batch_folder(counting).name).assert_ok()
 
 
+@pytest.mark.sampled(6)
 def test_lines_whose_calls_may_be_repeated_go_to_another_worker(project: Any) -> None:
     make_counted_anywhere(project, idempotent=True)
     texts = ["a", "b", "c"]
@@ -264,6 +266,7 @@ tone_and_comms: {agent: {role: clerk}}
 UNDER = ("--pack", "counted@1.0.0", "--intent", "demo.counted")
 
 
+@pytest.mark.sampled(6)
 def test_a_pack_with_limits_gives_no_line_to_workers_apart(counting: Any) -> None:
     counting.write("packs/counted/1.0.0.yaml", PACK)
     write_lines(counting, ["a", "b", "c"])

@@ -133,6 +133,7 @@ def take(executor: Executor, count: int) -> list[Completion]:
     return found
 
 
+@pytest.mark.sampled(3)
 def test_each_line_completes_once_and_names_its_task(executor: Executor) -> None:
     tasks = [LineTask(line, 1, b'{"text": "t%d"}' % line) for line in range(1, 7)]
     found = run_all(executor, tasks)
@@ -144,6 +145,7 @@ def test_each_line_completes_once_and_names_its_task(executor: Executor) -> None
     assert executor.cancel() == []
 
 
+@pytest.mark.sampled(3)
 def test_what_has_not_begun_can_be_taken_back(executor: Executor) -> None:
     tasks = [LineTask(line, 1, b'{"text": "t%d"}' % line) for line in range(1, 3)]
     for task in tasks:
@@ -188,6 +190,7 @@ def test_a_killed_worker_loses_its_line_only(
     assert effects(counting) == ["y"]
 
 
+@pytest.mark.sampled(3)
 def test_a_stopped_dask_worker_gets_no_line_and_its_line_runs_once(
     counting: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from agent_strategies import NOW, TOOL, begun
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +64,7 @@ def fitted(
 LISTS = st.lists(TEXTS, max_size=12)
 
 
+@pytest.mark.sampled(3)
 @given(st.integers(0, 2500), LISTS, LISTS, LISTS, st.lists(TEXTS, max_size=4), st.integers(0, 300))
 def test_a_prompt_fits_and_all_that_it_lacks_is_an_omission(
     room: int, business: list[str], notes: list[str], session: list[str], results: list[str],

@@ -39,7 +39,7 @@ def test_each_defect_has_its_place() -> None:
     assert [each.what for each, source in sources if source.count(each.good) != 1] == []
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")  # of large examples
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.test}: {defect.what}")
 def test_a_defect_is_caught(defect: Defect) -> None:

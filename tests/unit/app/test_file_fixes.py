@@ -99,7 +99,7 @@ def fixed(root: Path, file: str, right: str, wrong: str, **more: str) -> dict[st
     return {fix.file: fix.text for fix in find_fixes(settings, checked)}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("file", "right", "wrong"),
     [

@@ -249,6 +249,7 @@ def test_what_is_outside_is_called_where_the_network_may_be_used(shop: Project) 
     assert [*asked[0].values(), *asked[1].values()] == ["skipped", "passed"]
 
 
+@pytest.mark.sampled(12)
 def test_an_extra_that_a_binding_names_and_that_is_not_installed_is_a_need(
     shop: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +352,7 @@ def shout(project: Project, case: str = "", uses: str = "shop.text.upper") -> No
         project.write("skills/local/shop/shout/tests/cases.yaml", case)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("case", "status", "kinds"),
     [

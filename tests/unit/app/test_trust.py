@@ -76,7 +76,7 @@ def service(id: str, **said: Any) -> str:
 ROOTS = ("", "reg/", "../beside/", "link/", "tooling/openapi_scenarios/registry/")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ DECIDING = (
 )
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("path", DECIDING)
 def test_every_file_of_specs_ends_trust_by_each_of_its_changes(
     place: Place, path: str, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ PROTOCOLS = ("openapi", "openrpc", "mcp")
 VARIABLES = dict.fromkeys(("CHAT_API_KEY", "NOTES_TOKEN", "TIDES_TOKEN"), "x" * 12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_registry_beside_the_scenarios_validates(project: Any, protocol: str) -> None:
     registry = str(TOOLING / f"{protocol}_scenarios/registry")

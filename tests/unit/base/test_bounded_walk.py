@@ -66,7 +66,7 @@ def test_links_to_the_folder_itself_end(tmp_path: Path, kind: str) -> None:
     assert layout.strays() == []
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("host", [False, True])
 def test_links_that_multiply_without_a_loop_are_an_error_within_bounds(
     tmp_path: Path, *, host: bool

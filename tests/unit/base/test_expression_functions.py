@@ -190,6 +190,7 @@ AS_PYTHON: list[tuple[str, tuple[st.SearchStrategy[Any], ...], Callable[..., Any
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", AS_PYTHON, ids=lambda row: row[0])
 def test_a_function_gives_what_python_gives(row: Any) -> None:
     text, strategies, oracle = row

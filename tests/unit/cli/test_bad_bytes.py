@@ -44,6 +44,7 @@ def refused(argv: list[str]) -> CogcliError:
     return caught.value
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("word", [BAD, f"k={BAD}", f"{BAD}=v", "\ud800"])
 def test_every_flag_of_every_command_refuses_them(word: str) -> None:
     for command, flag in FLAGS:
@@ -182,6 +183,7 @@ NUMBERS = (
 )
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [*KEYS, "x-own", "other"])
 def test_every_value_of_a_configuration_file_is_judged(key: str, place: Path) -> None:

@@ -87,6 +87,7 @@ LONG = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "long", [[], [LONG], [{**SPECS[0], "version": "1.0.0-alpha.with.a.long.tail.of.it"}]]
 )

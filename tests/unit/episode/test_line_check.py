@@ -54,6 +54,7 @@ def findings(check: LineCheck, lines: list[bytes]) -> list[Finding]:
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("is_chained_again", [False, True])
 def test_both_ways_find_the_same(tmp_path: Path, is_chained_again: bool) -> None:
     log = sealed_episode(tmp_path) / "events.jsonl"

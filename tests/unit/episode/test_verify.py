@@ -89,6 +89,7 @@ def altered_is_found(directory: Path, file: Path, offset: int, bit: int) -> None
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_every_altered_byte_is_found_in_its_file_and_line(sealed: Path) -> None:
     for file in sorted(sealed.iterdir()):

@@ -175,7 +175,7 @@ def test_an_objective_that_leads_nowhere_is_refused(objective: str) -> None:
     assert refused(generate_plan, objective) == "no-evidence"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.usefixtures("shipped_registry")
 @pytest.mark.parametrize(
     ("intent", "capabilities"),

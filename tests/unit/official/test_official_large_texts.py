@@ -59,7 +59,7 @@ def test_a_line_of_8_mib_is_read_or_refused_in_linear_time(name: str, part: str)
     assert_linear(partial(read, name, part), MIB_8)
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(48)
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS, ids=repr)
 @pytest.mark.parametrize("name", READERS)

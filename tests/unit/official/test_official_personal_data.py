@@ -183,7 +183,7 @@ PARTS = (
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("part", PARTS)
 def test_a_megabyte_is_searched_in_linear_time_or_refused(part: str) -> None:
     def search(size: int) -> None:

@@ -37,6 +37,7 @@ def test_a_dimension_that_nobody_measured_is_null() -> None:
     assert found["anger"] is None
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("reason", "text"),
     [

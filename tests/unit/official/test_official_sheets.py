@@ -170,6 +170,7 @@ def test_a_range_takes_these_cells_alone() -> None:
             read_sheet("a.csv", range=wrong)
 
 
+@pytest.mark.sampled(8)
 def test_a_sheet_is_named_or_the_first() -> None:
     book = Workbook()
     book.active.title = "One"

@@ -70,6 +70,7 @@ ALWAYS = {"rule_id": "always", "mode": "enforce", "if": True, "tests": []}
 OVER_30 = {">": [AGE, 30]}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("change", "answer"),
     [
@@ -343,6 +344,7 @@ def _ask_reference(
     return str(decide(raw, capability, call)["verdict"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 def test_no_random_request_contradicts_a_proof() -> None:
     answers: dict[str, int] = {}

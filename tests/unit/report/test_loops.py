@@ -156,6 +156,7 @@ def screen(columns: int = 80) -> Screen:
     return made
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("display", [StepLines, History])
 def test_an_event_costs_the_same_in_a_loop_of_any_size(display: Any) -> None:
     def of_size(size: int) -> int:
@@ -165,6 +166,7 @@ def test_an_event_costs_the_same_in_a_loop_of_any_size(display: Any) -> None:
     assert of_size(2000) < 11 * of_size(200)
 
 
+@pytest.mark.sampled(3)
 def test_an_event_costs_the_same_in_a_run_of_any_length() -> None:
     def of_size(size: int) -> int:
         records = [{"id": f"s{n}", "uses": "demo.text", "depends_on": []} for n in range(size)]

@@ -153,6 +153,7 @@ def test_the_project_of_the_rows_is_sound(root: Write) -> None:
     assert {each.code for each in problems_of(root, {})} <= {"vars.unused", "ref.maybe"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("code", "file", "right", "wrong"), ROWS, ids=lambda value: value if "/" not in value else ""
 )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "key", ["foreach: {items: [1]}", "retry: {max_attempts: 2}", "condition: 'true'"]
 )

@@ -27,6 +27,7 @@ def faults_of(kind: str, value: Any) -> list[str]:
     return [problem.message for problem in report.problems]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_verdicts_are_equal(kind: str, request: pytest.FixtureRequest) -> None:
     random = Random(f"{kind} {request.config.getoption('randomly_seed', 0)}")
