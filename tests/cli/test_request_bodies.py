@@ -21,9 +21,10 @@ def address() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def bound(project: Project, address: str) -> Project:
-    """A project with a binding for each operation of the service."""
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, warm_cache: Path, address: str) -> Project:
+    """A project with a binding for each operation of the service; to make one takes a second."""
+    project = Project(tmp_path_factory.mktemp("template"), warm_cache)
     project.run("new", "project", ".").assert_ok()
     project.write("api.json", json.dumps(app.openapi()))
     words = ("new", "binding", "mail", "--from-openapi", "api.json", "--all", "--base-url", address)
@@ -31,6 +32,11 @@ def bound(project: Project, address: str) -> Project:
     assert "4 bound, 0 skipped" in made.err
     project.run("validate", "--strict").assert_ok()
     return project
+
+
+@pytest.fixture
+def bound(template: Project, tmp_path: Path) -> Project:
+    return template.copy_to(tmp_path)
 
 
 def call(project: Project, name: str, inputs: dict[str, Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,6 +81,13 @@ class Project:
             },
             **({"XDG_CACHE_HOME": str(cache)} if cache else {}),
         }
+
+    def copy_to(self, root: Path) -> Project:
+        """Return another project under `root` with the files of this one, and with its home."""
+        copy = Project(root)
+        shutil.copytree(self.root, copy.root, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(self.home, copy.home, symlinks=True, dirs_exist_ok=True)
+        return copy
 
     def write(self, path: str, text: str | bytes) -> Path:
         """A file of the project; text is dedented."""
