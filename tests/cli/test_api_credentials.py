@@ -316,6 +316,7 @@ def test_no_token_goes_where_a_reply_redirects(project: Any) -> None:
     assert not stolen.seen
 
 
+@pytest.mark.sampled(3)
 def test_scenarios_use_a_token_of_their_own_and_no_token_server(project: Any) -> None:
     rows = with_client(project, "https://rows.example", token_url="https://id.example/token")
     schema = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}

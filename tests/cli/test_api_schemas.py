@@ -64,6 +64,7 @@ def test_a_large_schema_fits_itself(begun: Project) -> None:
     assert "wire." not in made.err
 
 
+@pytest.mark.sampled(3)
 def test_what_is_not_known_of_a_schema_is_a_note(begun: Project) -> None:
     many = {f"member_{number}": {"type": "integer"} for number in range(600)}
     body = {"type": "object", "properties": {"part": {"type": "object", "properties": many}}}

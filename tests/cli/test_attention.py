@@ -101,6 +101,7 @@ def test_salience_decides_what_stays_when_room_is_short(shelf: Project) -> None:
     assert all(f'"{name}"' in "".join(texts[:3]) for name in ("age_days", "total", "parcel"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["holiday.jpg", "ord_881 lamp.jpg"])
 def test_deep_focus_holds_what_interrupts_until_the_turn_ends(shelf: Project, name: str) -> None:
     result = invoke(shelf, focus="deep", attachments=[{"name": name}])

@@ -181,6 +181,7 @@ def test_a_denied_call_that_ran_is_an_alarm_of_verify(host: HookHost) -> None:
     host.project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SECONDS)
 def test_a_fault_is_a_denial_in_the_words_of_the_host(name: str, project: Any) -> None:
     host = HookHost(project)

@@ -70,6 +70,7 @@ def ask(project: Any, *flags: str) -> Any:
     return result
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("effects", ["false", "true"])
 def test_the_run_waits_for_the_answer_and_continues_the_call(project: Any, effects: str) -> None:
     write_asking(project, effects=effects)
@@ -101,6 +102,7 @@ def test_the_run_waits_for_the_answer_and_continues_the_call(project: Any, effec
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_a_declined_form_is_passed_to_the_server(project: Any) -> None:
     write_asking(project)
     ask(project)
@@ -110,6 +112,7 @@ def test_a_declined_form_is_passed_to_the_server(project: Any) -> None:
     assert (given["action"], given["answers"]) == ("decline", {"who": {}})
 
 
+@pytest.mark.sampled(3)
 def test_a_resume_without_an_answer_asks_for_nothing_twice(project: Any) -> None:
     write_asking(project, effects="true")
     ask(project)
@@ -123,6 +126,7 @@ def test_a_resume_without_an_answer_asks_for_nothing_twice(project: Any) -> None
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_a_secret_answer_is_masked_in_the_log_and_sent_whole(project: Any) -> None:
     write_asking(project, "--field=password")
     ask(project)
@@ -135,6 +139,7 @@ def test_a_secret_answer_is_masked_in_the_log_and_sent_whole(project: Any) -> No
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_items_of_a_loop_wait_each_for_its_own_answer(project: Any) -> None:
     write_asking(project, effects="true")
     project.skill(
@@ -159,6 +164,7 @@ def test_items_of_a_loop_wait_each_for_its_own_answer(project: Any) -> None:
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_of_two_open_requests_each_needs_its_own_answer(project: Any) -> None:
     write_asking(project, effects="true")
     steps = [STEP.replace("id: ask", f"id: {id}").replace("s.text}}", TWO % id) for id in "ab"]
@@ -179,6 +185,7 @@ def test_of_two_open_requests_each_needs_its_own_answer(project: Any) -> None:
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_a_continuation_that_was_cut_off_is_in_doubt(project: Any) -> None:
     write_asking(project, "--dies", effects="true")
     ask(project)
@@ -190,6 +197,7 @@ def test_a_continuation_that_was_cut_off_is_in_doubt(project: Any) -> None:
     project.run("verify", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_a_gate_waits_for_no_one(project: Any) -> None:
     write_asking(project)
     guard = "{mandatory_pre_gates: [{capability: desk.name.guard}]}"
@@ -214,6 +222,7 @@ def test_a_gate_waits_for_no_one(project: Any) -> None:
     assert events_named(project, "input.requested") == []
 
 
+@pytest.mark.sampled(3)
 def test_a_terminal_asks_for_each_field(project: Any) -> None:
     pytest.importorskip("pexpect")
     from support.terminal import Terminal
@@ -232,6 +241,7 @@ def test_a_terminal_asks_for_each_field(project: Any) -> None:
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_a_program_answers_the_form(project: Any) -> None:
     write_asking(project)
     opened = Project(project.root, environ=project.env)

@@ -62,6 +62,7 @@ def test_a_document_of_more_than_four_mebibytes_is_bound(begun: Project) -> None
     begun.run("validate", "--strict").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_a_fault_in_a_document_of_more_than_four_mebibytes_has_its_line(begun: Project) -> None:
     document = many_operations(1_800)
     document["components"] = {"schemas": {"Last": {"$ref": "#/components/schemas/Missing"}}}

@@ -73,6 +73,7 @@ def test_a_multipart_form_has_a_part_for_each_value(bound: Project) -> None:
     }
 
 
+@pytest.mark.sampled(3)
 def test_plain_text_is_sent_unchanged(bound: Project) -> None:
     text = '{"not": "json"}\nå'
     assert call(bound, "note", {"body": text}) == {

@@ -161,6 +161,7 @@ def test_what_is_no_regular_file_of_a_sane_size_is_refused_before_anything_runs(
     assert not list(desk.root.glob(".cogcli/episodes/ep_*"))
 
 
+@pytest.mark.sampled(3)
 def test_a_path_that_no_person_typed_stays_in_the_project(desk: Project) -> None:
     outside = desk.home / "secret.txt"
     outside.write_text("private")
@@ -345,6 +346,7 @@ response: {{answer: response}}
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("protocol", "request_value", "says"),
     [
@@ -377,6 +379,7 @@ def test_a_file_is_sent_as_a_file_or_not_at_all(
     assert says in found
 
 
+@pytest.mark.sampled(3)
 def test_a_run_that_sent_a_file_becomes_a_case_that_passes_anywhere(desk: Project) -> None:
     desk.run("run", "demo.send", "-p", "photo=@cat.png", "-q").assert_ok()
     desk.run("test", "--record", "@last").assert_ok()

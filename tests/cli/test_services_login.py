@@ -65,6 +65,7 @@ def holders(*folders: Path) -> list[Path]:
     return [path for path in files if MARK.encode() in path.read_bytes()]
 
 
+@pytest.mark.sampled(3)
 def test_a_login_serves_runs_until_it_is_ended(desktop: Any, desk: Desk) -> None:
     before = desktop.run("run", "demo.add", "-p", "a=2", "--json").assert_exit(3)
     assert before.json["error"]["code"] == "service.login"
@@ -130,6 +131,7 @@ def test_an_agent_with_a_pack_says_a_missing_login_before_its_run(desktop: Any) 
     assert not list(desktop.root.glob(".cogcli/episodes/ep_*")), "the run began"
 
 
+@pytest.mark.sampled(3)
 def test_the_guide_is_followed(desktop: Any, desk: Desk) -> None:
     services = [block for block in blocks(GUIDE) if block.named == "services/local/notes.yaml"]
     assert len(services) == 2, "for a person, and without one"
@@ -144,6 +146,7 @@ def test_the_guide_is_followed(desktop: Any, desk: Desk) -> None:
     desktop.run("services", "logout", "notes").assert_ok()
 
 
+@pytest.mark.sampled(3)
 def test_ctrl_c_ends_the_wait_for_a_browser(desktop: Any) -> None:
     process = subprocess.Popen(
         [COGCLI, "services", "login", "sums", "--no-browser"], cwd=desktop.root, env=desktop.env,
@@ -159,6 +162,7 @@ def test_ctrl_c_ends_the_wait_for_a_browser(desktop: Any) -> None:
     assert holders(desktop.home) == []
 
 
+@pytest.mark.sampled(3)
 def test_a_project_that_is_not_trusted_uses_no_login(desktop: Any, desk: Desk) -> None:
     desktop.started("services", "login", "sums").assert_ok()
     asked = len(desk.requests)
@@ -175,6 +179,7 @@ def test_a_service_without_a_login_is_a_usage_error(desktop: Any) -> None:
     assert refused.json["error"]["code"] == "usage.value"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("keys", "code"),
     [
@@ -197,6 +202,7 @@ def test_a_login_that_cannot_work_is_an_error_of_its_file(
     assert code in {problem["code"] for problem in found["problems"]}
 
 
+@pytest.mark.sampled(3)
 def test_a_damaged_login_is_forgotten(desktop: Any) -> None:
     desktop.started("services", "login", "sums").assert_ok()
     (kept,) = holders(desktop.home)

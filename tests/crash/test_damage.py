@@ -208,7 +208,7 @@ def _is_refused(episode: Path, log: bytes, *, sound: int) -> bool:
     return False
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("where", ["intent", "result"])
 def test_a_run_whose_newest_line_was_damaged_is_mended_and_ends(
     shooting_range: Range, flow: Flow, where: str, tell: Tell

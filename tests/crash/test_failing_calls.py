@@ -48,7 +48,7 @@ def test_a_call_that_fails_anywhere_breaks_no_promise(
     judge(f"a call fails: {mode}", shooting_range.all(points))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("mode", ["short", "short+"])
 def test_a_write_that_is_cut_short_is_completed(
     shooting_range: Range, judge: Judge, flow: Flow, mode: str

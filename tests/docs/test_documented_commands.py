@@ -552,7 +552,7 @@ def test_going_on(project: Project) -> None:
         assert len(reader.ran) == 13
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10)
 def test_connecting_services(project: Project) -> None:
     page = page_at_free_port(project, "connect-services", "8820")
     del project.env["COGCLI_TRUST_PROJECT"]
@@ -566,7 +566,7 @@ def test_connecting_services(project: Project) -> None:
     }
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("name", "port"), [("sign-in-to-web-apis", "8840"), ("read-all-pages", "8841")]
 )
@@ -648,6 +648,7 @@ def test_the_page_on_trust_fits_a_screen() -> None:
     assert sum(max(1, -(-len(line) // 100)) for line in lines) <= 50
 
 
+@pytest.mark.sampled(10)
 def test_the_shell_loops_that_follow_the_chain_and_the_checksums(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     shell.write("in.json", BRIEF)

@@ -106,6 +106,7 @@ def test_nothing_of_it_or_of_ours_is_an_error(laid: Laid) -> None:
     assert len(files) == len(CAPABILITIES) + len(SKILLS), "all of it replaces something of ours"
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 def test_each_skill_runs_or_says_what_it_needs_and_what_to_do(laid: Laid) -> None:
     """And what is said is what a run would be refused with: the two never differ."""

@@ -43,6 +43,7 @@ def test_a_script_is_a_command(name: str, tmp_path: Path) -> None:
     assert f"cogcli {SCRIPTS[name]}" in done.stdout
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 def test_a_report_file_gets_its_folder(tmp_path: Path) -> None:
     words = ("text.section.split", "--report-file", "artifacts/smoke_report.json")

@@ -69,6 +69,7 @@ def test_episodes_come_back_and_the_workers_keep_none(counting: Any) -> None:
     counting.run("verify", batch_folder(counting).name).assert_ok()
 
 
+@pytest.mark.sampled(6)
 def test_a_line_whose_worker_died_is_in_doubt_until_a_person_decides(counting: Any) -> None:
     texts = ["a", "b", "c", "d"]
     write_lines(counting, texts)
@@ -110,6 +111,7 @@ def test_lines_whose_calls_may_be_repeated_go_to_another_worker(project: Any) ->
     assert set(effects(project)) == set(texts)
 
 
+@pytest.mark.sampled(6)
 def test_a_line_that_waits_comes_back_and_is_answered_here(counting: Any) -> None:
     file = counting.root / "capabilities/demo.count.yaml"
     file.write_text(file.read_text() + "safety: {requires_confirmation: true}\n")
@@ -126,6 +128,7 @@ def test_a_line_that_waits_comes_back_and_is_answered_here(counting: Any) -> Non
     assert effects(counting) == ["b"]
 
 
+@pytest.mark.sampled(6)
 def test_a_worker_with_the_key_of_another_user_gets_no_line(counting: Any) -> None:
     write_lines(counting, ["a"])
     with dask_cluster(counting, workers=0) as cluster:
@@ -207,6 +210,7 @@ def assert_completed(project: Any, texts: list[str]) -> None:
     project.run("verify", batch_folder(project).name).assert_ok()
 
 
+@pytest.mark.sampled(6)
 def test_a_killed_client_gets_what_its_worker_did(counting: Any) -> None:
     texts = ["a", "b", "sleep:1", "c", "d"]
     write_lines(counting, texts)

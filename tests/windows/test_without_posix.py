@@ -55,6 +55,7 @@ def test_every_module_can_be_imported_without_posix(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "\n"), done.stdout + done.stderr
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="on Windows every test shows it")
 def test_skills_run_and_episodes_are_read_without_posix(demo: Any) -> None:

@@ -88,6 +88,7 @@ def test_a_program_is_looked_for_only_where_it_could_be_started(tmp_path: Path) 
     assert check.fix == "cogcli config trust"
 
 
+@pytest.mark.sampled(12)
 def test_a_spec_with_errors_is_told_with_what_helps_and_many_with_where_to_look(
     tmp_path: Path,
 ) -> None:

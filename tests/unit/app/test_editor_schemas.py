@@ -133,6 +133,7 @@ def faults(project: Project, file: str) -> list[tuple[str, int]]:
     )
 
 
+@pytest.mark.sampled(8)
 def test_a_valid_project_fits_and_an_invalid_one_fails_at_the_same_place(shop: Project) -> None:
     assert shop.run("validate", "--json").assert_ok().json["counts"]["skills"]
     assert {file: faults(shop, file) for file in FILES} == {file: [] for file in FILES}

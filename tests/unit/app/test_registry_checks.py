@@ -178,6 +178,7 @@ def test_what_a_machine_cannot_keep_apart_is_a_need_and_no_failure(
     )
 
 
+@pytest.mark.sampled(12)
 def test_an_untrusted_service_a_missing_variable_and_no_example_are_needs(shop: Project) -> None:
     shop.capability("shop.text.upper", "upper", extra=GOOD)
     shop.capability("shop.text.plain", "upper")
@@ -402,6 +403,7 @@ def test_with_the_network_a_stub_for_what_is_outside_is_still_no_run(shop: Proje
         assert check_skills(settings, ["shop.*"]).checked[0].result.status == "passed"
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 def test_the_commands_answer_with_a_line_and_write_reports(shop: Project) -> None:
     shout(shop, "inputs: {text: a}\nexpect: {outputs: {text: A}}\n")

@@ -671,6 +671,7 @@ def test_all_who_trust_at_once_are_remembered(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / ".config")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}

@@ -275,6 +275,7 @@ ALLOWED = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @examples(1000)
 @given(

@@ -104,6 +104,7 @@ def test_answers_are_plain_texts(path: str) -> None:
     assert {type(answer) for answer in answers} == {str}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "path",
     [path for path in modules() if path.relative_to(PACKAGE).parts[0] in ROOMS],

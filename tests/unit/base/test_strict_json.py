@@ -367,6 +367,7 @@ def reference(data: bytes) -> Any:
     return JsonParser(_decode(data), 100, 50_000, _refusal).document()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @examples(200)
 @given(values, shapes, st.booleans())

@@ -38,6 +38,7 @@ FLAGS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
 @pytest.mark.parametrize("episode", EPISODES, ids=lambda episode: episode.name)
 def test_a_streamed_document_is_that_of_a_parsed_one(

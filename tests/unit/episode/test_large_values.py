@@ -108,6 +108,7 @@ ELEMENTS = st.sampled_from(
 )
 
 
+@pytest.mark.sampled(8)
 @given(
     st.lists(
         st.tuples(

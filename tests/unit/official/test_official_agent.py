@@ -150,6 +150,7 @@ def test_outside_of_a_run_no_registry_is_known() -> None:
     assert refused(route_input, query="summarise this text") == "unsupported"
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.usefixtures("shipped_registry")
 def test_a_plan_names_skills_that_exist_and_what_leads_nowhere(shipped_registry: Registry) -> None:
     objective = "Review the document, then bake a cake and check data"

@@ -161,7 +161,7 @@ def test_of_many_names_the_rest_is_counted() -> None:
     assert len(stats["names"]["new"]) == 22
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b"),

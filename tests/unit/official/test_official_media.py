@@ -87,6 +87,7 @@ def test_64_frames_are_allowed(tmp_path: Path) -> None:
     assert look(tmp_path, picture("GIF", frames=64))["allowed"]
 
 
+@pytest.mark.sampled(4)
 @settings(max_examples=60, deadline=None)
 @given(
     form=st.sampled_from(["PNG", "JPEG", "GIF", "WEBP"]),

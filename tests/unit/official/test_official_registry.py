@@ -101,7 +101,7 @@ def inputs_of(example: Any, folder: Path) -> Any:
     return with_paths(example["inputs"], lambda name: str(folder / name))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 @pytest.mark.parametrize(("binding", "capability", "example", "exact"), list(examples()))
 @pytest.mark.usefixtures("shipped_registry")
@@ -126,7 +126,7 @@ def test_the_examples_of_a_capability_hold(
         }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 @pytest.mark.parametrize("long", LONG, ids=lambda long: repr(long[:4]))

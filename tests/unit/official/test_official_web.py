@@ -87,7 +87,7 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("form", HIDDEN)
 @pytest.mark.parametrize("around", ["", "<main>", "<article>", "<div>" * 300])
 def test_what_a_page_hides_is_never_in_its_text(form: str, around: str) -> None:
@@ -117,7 +117,7 @@ def test_the_article_of_a_page_without_marks_stands_alone() -> None:
     assert {"href": "/7", "text": "Menu 7"} in found["links"]  # type: ignore[operator]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "inner", ["deep down", "<p hidden>deep down</p>", "<p>" + "deep down " * 90]
 )

@@ -137,6 +137,7 @@ def test_a_call_that_the_log_does_not_have_is_made_live_or_ends_last() -> None:
         call.answer()
 
 
+@pytest.mark.sampled(3)
 def test_a_call_whose_run_has_ended_in_the_log_is_never_made() -> None:
     order = dispatcher((*LOG, event(9, "run.terminated", None, status="error", status_reason="x")))
     assert recorded(order, "new").position == 9

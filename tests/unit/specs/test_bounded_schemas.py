@@ -65,7 +65,7 @@ GROWING: dict[str, Any] = {
 every = pytest.mark.parametrize("schema", GROWING.values(), ids=GROWING)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @every
 @pytest.mark.parametrize("other", [{"type": "string"}, {"type": ["object", "array"]}], ids=str)

@@ -448,6 +448,7 @@ def verdict(name: str, wide: Any, narrow: Any) -> tuple[CoverResult, bool]:
         return covers(wide, narrow), disjoint(wide, narrow)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 @examples(120)
@@ -542,6 +543,7 @@ LARGE: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("wide", "narrow", "verdict"),
     [

@@ -169,6 +169,7 @@ def test_nothing_is_chosen_past_a_file_that_cannot_be_read(kind: str) -> None:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("profile", ["experimental", "standard", "strict"])
 def test_conformance_ranks_hold_for_what_the_host_names(profile: str) -> None:
     found = hosted(

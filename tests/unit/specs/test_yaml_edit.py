@@ -91,6 +91,7 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @given(VALUES)
 def test_whatever_is_written_reads_back(value: Any) -> None:
     text = to_yaml({"value": value})

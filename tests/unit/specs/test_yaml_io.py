@@ -383,7 +383,7 @@ def test_fifty_thousand_nodes_are_the_most() -> None:
     assert problem.message == "more than 50,000 nodes"
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 @pytest.mark.usefixtures("either_parser")
 def test_keys_and_missing_values_are_nodes() -> None:
