@@ -220,10 +220,10 @@ class CommandContext:
         if (warning := shared_warning(self.settings)) is not None:
             self.warn(warning)
 
-    def warn(self, error: CogcliError) -> None:
-        """Add a warning to the envelope, and write it to stderr unless `-q`."""
+    def warn(self, error: CogcliError, *, if_quiet: bool = False) -> None:
+        """Add a warning to the envelope, and write it to stderr: with `-q` only if asked to."""
         self.warnings.append({"code": error.code, "message": error.message})
-        if self.screen.quiet:
+        if self.screen.quiet and not if_quiet:
             return
         from cogcli.cli.render_error import next_lines, redirect_command
 

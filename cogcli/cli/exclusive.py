@@ -37,7 +37,8 @@ def start_in_turn(
             if error.code != HELD:
                 raise
             if flags.on_conflict == "skip":
-                context.warn(_skipped_error(error))
+                # A schedule runs with `-q`, and exit code 0 alone would read as a night that was done.
+                context.warn(_skipped_error(error), if_quiet=True)
                 return None
             if not _is_free_or_ends(context, name, flags, deadline):
                 raise

@@ -88,8 +88,9 @@ def test_a_run_that_waits_for_a_person_holds_its_name(nightly: Project) -> None:
     warning = skipped["warnings"][-1]
     assert (warning["code"], holder in warning["message"]) == ("run.exclusive", True)
     assert "episode_id" not in skipped
-    shown = nightly.run(*NIGHTLY, "--on-conflict", "skip").assert_ok()
-    assert (shown.out, f"held by {holder}" in shown.err) == ("", True)
+    for quiet in ((), ("-q",)):
+        shown = nightly.run(*NIGHTLY, "--on-conflict", "skip", *quiet).assert_ok()
+        assert (shown.out, f"held by {holder}" in shown.err) == ("", True)
     nightly.run("run", "demo.nightly", "--exclusive", "weekly", "-q").assert_ok()
     assert _posts(nightly) == ["post"]
 
