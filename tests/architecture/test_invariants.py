@@ -38,6 +38,38 @@ def test_every_test_named_in_the_architecture_exists() -> None:
     assert named <= defined
 
 
+def _named_files(cell: str, folders: list[Path]) -> dict[Path, list[str]]:
+    """Return the files that a cell names, each with the names behind it.
+
+    A file without a path lies next to the one before it.
+    """
+    files: dict[Path, list[str]] = {}
+    for name in re.findall(r"`([^`]+)`", cell):
+        if not name.endswith(".py"):
+            files[next(reversed(files))].append(name.rpartition(".")[2])
+            continue
+        beside = [path.parent for path in reversed(files)]
+        (file, *_) = [path for folder in beside + folders if (path := folder / name).exists()]
+        files[file] = []
+    return files
+
+
+def test_the_sources_of_the_agent_name_code_and_tests_that_exist() -> None:
+    page = (ROOT / "docs/reference/sources.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!row \||---)(.+) \| (.+) \| (.+) \|$", page, re.MULTILINE)
+    assert len(rows) >= 70
+    for _, where, shown in rows:
+        code, tests = _named_files(where, [PACKAGE]), _named_files(shown, [ROOT / "tests"])
+        assert code, where
+        assert tests, shown
+        for file, names in {**code, **tests}.items():
+            text = file.read_text(encoding="utf-8")
+            missing = [
+                n for n in names if not re.search(rf"^ *(def|class) {n}\b", text, re.MULTILINE)
+            ]
+            assert not missing, f"{file}: {missing}"
+
+
 def test_one_function_reaches_the_runner() -> None:
     callers = {
         path.name for path in (PACKAGE / "run/engine").glob("*.py") if "attempt" in calls_in(path)
