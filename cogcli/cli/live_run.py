@@ -280,7 +280,8 @@ def _warn_of_incomplete_result(context: CommandContext, result: RunResult) -> No
         text = f"the trace was not sent: {result.not_exported}"
         context.warn(UnusableEnvironment("export.failed", text))
     for warning in result.warnings:
-        context.warn(warning)
+        # With `-q` too: no one learns of the run by a hook that failed.
+        context.warn(warning, if_quiet=True)
 
 
 def _write_outputs(context: CommandContext, outputs: Json | None, *, is_agent: bool) -> None:

@@ -180,6 +180,11 @@ def test_a_foreign_project_offers_no_program_to_a_hook_of_the_user(demo: Project
     assert hook.got == []
 
 
+def test_a_schedule_that_runs_quietly_learns_of_a_failed_hook(demo: Project) -> None:
+    of_user(demo, "[hooks]\non_end = ['./none']\n")
+    assert demo.run(*GREET, "-q").assert_ok().err.startswith("warning[hook.failed]: ")
+
+
 @pytest.mark.parametrize(
     ("command", "says"),
     [
