@@ -47,7 +47,7 @@ class CallResult(NamedTuple):
 
 
 class CallListener:
-    """What happens to a call. The methods are called on the coordinator of the run, and must not block."""
+    """Receives the events of a call. Its methods run on the coordinator of the run, and must not block."""
 
     def begins(self, step_id: str) -> None:
         """The call is recorded as this step."""
@@ -119,7 +119,7 @@ class SessionInbox:
         self.episode_id = ""
 
     def open(self, episode_id: str, post: Callable[[object], None]) -> None:
-        """Connect the run. Values that came before are passed on, in order."""
+        """Connect the run. Values that arrived earlier are passed on in order."""
         with self._lock:
             self.episode_id, self._post = episode_id, post
             for value in self._early:
@@ -153,7 +153,7 @@ class SessionInbox:
 
 
 class OpenQuestion(NamedTuple):
-    """A question of a server, and where its answer goes."""
+    """A question of a server, and the future that receives its answer."""
 
     asked: ServerQuestion
     answer: Future[QuestionAnswer]
@@ -223,7 +223,9 @@ class CallTicket(CallListener):
         return None if found is None or found.answer.done() else found.asked
 
     def ask(self, asked: ServerQuestion) -> Future[QuestionAnswer]:
-        """Take a question of the server, and return its answer. Without a client that asks there is none."""
+        """Queue a question of the server, and return the future of its answer. If no client can ask now, the answer is
+        `NO_ANSWER`.
+        """
         answer: Future[QuestionAnswer] = Future()
         if not self.answerers or self.question is not None:
             answer.set_result(NO_ANSWER)
@@ -248,7 +250,7 @@ class CallTicket(CallListener):
         return self._result.done()
 
     def wait(self, seconds: float) -> CallResult | None:
-        """Return the result, or None if there is none after this time."""
+        """Wait at most `seconds` for the result. Return None after that time."""
         try:
             return self._result.result(seconds)
         except FutureTimeout:
@@ -256,11 +258,11 @@ class CallTicket(CallListener):
 
 
 class CallBook:
-    """The calls of one session by what they are: the tool and its arguments, or the key that the client gave.
+    """The calls of one session, by identity: the tool and its arguments, or the client's key.
 
-    1. A call that arrives while an equal one is in flight, waits for a person or is in doubt joins it.
-    2. The result of a call whose caller gave up is kept, and an equal call collects it once.
-    3. After that an equal call is a new one, unless the client gave an idempotency key.
+    1. A call joins an equal call that is running, waits for a person or is in doubt. 2. If a caller gave up, the result
+    is kept, and one equal call may collect it. 3. After that, an equal call is a new call, unless the client gave an
+    idempotency key.
     """
 
     def __init__(self) -> None:
@@ -269,9 +271,8 @@ class CallBook:
         self._keyed: OrderedDict[str, tuple[str, CallTicket]] = OrderedDict()
 
     def join(self, tool: str, arguments: Json, key: str | None) -> tuple[CallTicket, bool]:
-        """Return the ticket of a call, and whether the call is new: then the caller has to pass it to the session.
-
-        Raise RejectedError for a key that came with another call, OverloadedError if too many calls are open.
+        """Return the ticket of a call, and whether the call is new. The caller must pass a new call to the session.
+        Raise RejectedError for a key that another call has used, OverloadedError for too many open calls.
         """
         content = digest_of({"tool": tool, "arguments": arguments})
         with self._lock:
@@ -294,7 +295,9 @@ class CallBook:
             return ticket, True
 
     def collect(self, ticket: CallTicket, result: CallResult | None) -> None:
-        """Note that a caller has the result of a call. A call in doubt stays open, so that no equal one is made."""
+        """Record that a caller has received the result of a call. A call in doubt stays open, so that an equal call is
+        not made.
+        """
         if result is not None and result.is_in_doubt:
             return
         with self._lock:

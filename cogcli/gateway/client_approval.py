@@ -55,15 +55,17 @@ class ClientQuestion(NamedTuple):
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the person at the client may answer: no role is needed, and the requester may answer. An action
-        that is too long to read whole is not asked about.
+        """Whether the person at the client may answer: no role is needed, and the requester may approve. An action too
+        long to display whole must not be approved this way.
         """
         asked = self.asked
         needs_other = asked.approver_roles is not None and not asked.allow_self
-        return not asked.approver_roles and not needs_other and len(self._arguments) <= _LONGEST
+        return (
+            not asked.approver_roles and not needs_other and len(self._arguments_text) <= _LONGEST
+        )
 
     @property
-    def _arguments(self) -> str:
+    def _arguments_text(self) -> str:
         return json.dumps(self.asked.input, ensure_ascii=True, indent=2, sort_keys=True)
 
     @property
@@ -71,7 +73,7 @@ class ClientQuestion(NamedTuple):
         """The question, with the exact action."""
         asked = self.asked
         text = (
-            f"Approve this one call of {self.tool}?\n{self._arguments}\n"
+            f"Approve this one call of {self.tool}?\n{self._arguments_text}\n"
             f"Why it asks: {asked.reason}\n{asked.approval_id}, action {asked.action_hash}"
         )
         return types.ElicitRequestFormParams(message=text, requested_schema=_SCHEMA)
@@ -83,7 +85,7 @@ class ClientQuestion(NamedTuple):
 
     @property
     def state(self) -> str:
-        """What a client sends back with the answer."""
+        """The text that a client returns with the answer."""
         return json.dumps([self.asked.approval_id, self.asked.action_hash])
 
     def answer_from_params(self, params: types.CallToolRequestParams) -> PersonAnswer | None:
@@ -105,7 +107,7 @@ class ClientQuestion(NamedTuple):
 
 
 def can_ask(client: ClientRequest) -> bool:
-    """Return whether a client declares that it asks its person."""
+    """Return whether a client declares that it can ask its user."""
     capabilities = client.session.client_capabilities
     return capabilities is not None and capabilities.elicitation is not None
 
@@ -118,8 +120,8 @@ def is_modern(client: ClientRequest) -> bool:
 async def ask_person(
     client: ClientRequest, params: types.ElicitRequestFormParams, seconds: float
 ) -> types.ElicitResult:
-    """Ask the person at an earlier client. `cancel` if the person has not decided after these seconds, or cannot be
-    asked.
+    """Ask the person at the client. Return a `cancel` result if the person does not decide within `seconds`, or cannot
+    be asked.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -27,7 +27,7 @@ OnUnresolved = Literal["deny", "new"]
 
 
 class ClientIdentity(NamedTuple):
-    """What a request says of its client. None of it is proven."""
+    """The identity that a request claims for its client. No member is verified."""
 
     name: str
     """The name and the version that the client gives itself."""
@@ -37,7 +37,7 @@ class ClientIdentity(NamedTuple):
 
 
 class SessionRule(NamedTuple):
-    """How the session of a request is found."""
+    """The rule that assigns a request to a session."""
 
     source: str = "token"
     """`token`: all requests are of one session. `header:NAME` or `meta:NAME`: the value is the session's name."""
@@ -45,7 +45,7 @@ class SessionRule(NamedTuple):
     """Whether a request without a usable name is refused, or gets a session of its own."""
 
     def find_name(self, client: ClientIdentity) -> str:
-        """Return the name of a request's session. Empty if the request gives none that is usable."""
+        """Return the session name in a request; empty if the name is missing or invalid."""
         kind, _, name = self.source.partition(":")
         given = client.headers.get(name.lower()) if kind == "header" else text_at(client.meta, name)
         return given if given is not None and SESSION_NAME.fullmatch(given) else ""
@@ -81,16 +81,16 @@ class SessionPool:
         OverloadedError if too many sessions are alive.
         """
         if self._rule.source == "token":
-            return self._take(f"token:{self._name}", self._name, client)
+            return self._find_or_open(f"token:{self._name}", self._name, client)
         name = self._rule.find_name(client)
         if name:
-            return self._take(f"name:{name}", name, client)
+            return self._find_or_open(f"name:{name}", name, client)
         if self._rule.on_unresolved == "deny":
             text = f"the request names no session by `{self._rule.source}`"
             raise RejectedError("call.rejected", text, left=False)
         connection = client.headers.get(_CONNECTION, "")
         self._count += 1
-        return self._take(f"mcp:{connection or self._count}", "", client)
+        return self._find_or_open(f"mcp:{connection or self._count}", "", client)
 
     def peek(self, client: ClientIdentity) -> GatewaySession | None:
         """Return the session of a request; None if it has none yet. None is begun."""
@@ -101,7 +101,7 @@ class SessionPool:
             key = f"name:{name}" if name else f"mcp:{client.headers.get(_CONNECTION, '')}"
         return self._sessions.get(key)
 
-    def _take(self, key: str, name: str, client: ClientIdentity) -> GatewaySession:
+    def _find_or_open(self, key: str, name: str, client: ClientIdentity) -> GatewaySession:
         with self._lock:
             found = self._sessions.get(key)
             if found is not None:

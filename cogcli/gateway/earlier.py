@@ -43,7 +43,7 @@ def task_of_session(name: str) -> str:
 
 
 class _RecordedRun(NamedTuple):
-    """What the log of an earlier run says of its calls."""
+    """The calls in the log of an earlier run."""
 
     episode_id: str
     directory: Path
@@ -66,11 +66,9 @@ class EarlierRuns:
         self._was_searched = False
 
     def load(self, last_episode: str) -> str:
-        """Read the runs that were not read yet, and return the id of the run that the next one
-        continues.
-
-        `last_episode` is the last run of this process; empty if there is none. Raise
-        UnusableEnvironment `episode.unreadable`, because unknown calls must not be repeated.
+        """Read the runs that are not yet read, and return the id of the run that the next one continues. `last_episode`
+        is the last run of this process, or empty. Raise UnusableEnvironment `episode.unreadable`, because unknown calls
+        must not be repeated.
         """
         if last_episode:
             self._read_run(last_episode, find(self._settings, last_episode))
@@ -98,9 +96,8 @@ class EarlierRuns:
         )
 
     def find_ticket(self, call: CallRequested) -> CallTicket | None:
-        """Return a ticket with the end of an equal call of an earlier run; None if the call may be made.
-
-        Raise RejectedError for a key that came with another call.
+        """Return a ticket with the result of an equal call in an earlier run. Return None if the call may be made.
+        Raise RejectedError for a key that another call has used.
         """
         for run in list(self._runs.values()):
             known = self._find_doubt(run, call) or _find_result(run, call)
@@ -187,7 +184,7 @@ def _find_result(run: _RecordedRun, call: CallRequested) -> CallResult | None:
 
 
 def _find_equal(calls: dict[str, CallRequested], call: CallRequested) -> str:
-    """Return the step of an equal call; empty if there is none."""
+    """Return the step of an equal call; empty if no call is equal."""
     return next((step for step, each in calls.items() if _is_same(each, call)), "")
 
 

@@ -54,7 +54,7 @@ class GateResult(NamedTuple):
 
     @property
     def verdict(self) -> Json:
-        """The verdict as AGENT-HOOKS 0.1 writes it: allow, deny, a deny that an approval lifts, or transform."""
+        """The verdict in the form of AGENT-HOOKS 0.1: allow, deny, a deny that an approval can change, or transform."""
         if self.status == "pending":
             return {"decision": "deny", "reason": self.code, "approval": {}}
         if self.status != "done":
@@ -66,7 +66,7 @@ class GateResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What a model reads as the result of its tool."""
+        """The text that a model reads as the result of its tool."""
         if self.output is not None:
             only = next(iter(self.output.values())) if len(self.output) == 1 else self.output
             return only if isinstance(only, str) else compact(only).decode()
@@ -76,7 +76,7 @@ class GateResult(NamedTuple):
         return "\n".join(lines)
 
     def require(self) -> Json:
-        """Return the output. Raise CallRefused if there is none."""
+        """Return the output. Raise CallRefused if the call has no output."""
         if self.output is None:
             raise CallRefused(self)
         return self.output
@@ -92,7 +92,7 @@ _ADVICE: Final[dict[GateStatus, str]] = {
 
 
 class CallRefused(Exception):
-    """The error of a call that is not done. `result` says why."""
+    """Raised for a call that was not made. `result` contains the reason."""
 
     def __init__(self, result: GateResult) -> None:
         super().__init__(result.text)

@@ -50,7 +50,7 @@ def run_hook(arguments: "Sequence[str]") -> int:
             raise HookFault(f"no host `{host[:40]}`: one of {', '.join(SECONDS)}")
         deadline = time.monotonic() + SECONDS[host]
         _set_alarm(host)
-        return _write(*_ask(host, _read_flags(arguments[1:]), deadline))
+        return _write_answer(*_ask_server(host, _read_flags(arguments[1:]), deadline))
     except HookFault as fault:
         return deny(host, str(fault))
     except BaseException as bug:
@@ -64,11 +64,11 @@ def deny(host: str, reason: str) -> int:
     """Write a denial because this process failed, and return the exit code."""
     text = f"cogcli denied this call: {reason}"
     body, code = render_decision(host, is_allowed=False, reason=text)
-    return _write(body, text, code)
+    return _write_answer(body, text, code)
 
 
-def _write(body: str, text: str, code: int) -> int:
-    """Write to both streams, and return the exit code. A stream that is closed leaves a denial."""
+def _write_answer(body: str, text: str, code: int) -> int:
+    """Write to stdout and stderr, and return the exit code. If a stream is closed, return the exit code of a denial."""
     try:
         if text:
             os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))
@@ -105,8 +105,8 @@ def _read_flags(arguments: "Sequence[str]") -> dict[str, str]:
     return {name[2:]: value for name, value in found.items()}
 
 
-def _ask(host: str, flags: dict[str, str], deadline: float) -> tuple[str, str, int]:
-    """Return what the server of the session answers: text for stdout and stderr, and the exit code."""
+def _ask_server(host: str, flags: dict[str, str], deadline: float) -> tuple[str, str, int]:
+    """Return the answer of the session's server: the texts for stdout and stderr, and the exit code."""
     data = _read_input()
     session = session_of(host, data)
     header = {
@@ -118,7 +118,7 @@ def _ask(host: str, flags: dict[str, str], deadline: float) -> tuple[str, str, i
     }
     project = os.environ.get(PROJECT_VARIABLES[host] or "COGCLI_NO_VARIABLE", "")
     key = session_key(host, session)
-    with _connect(host, key, session, flags, project, deadline) as connection:
+    with _connect_to_server(host, key, session, flags, project, deadline) as connection:
         connection.settimeout(max(0.01, deadline - time.monotonic()))
         connection.sendall(json.dumps(header).encode() + b"\n" + data)
         return _read_answer(connection)
@@ -158,10 +158,10 @@ def session_key(host: str, session: str) -> str:
     return sha256(f"{host}\0{session}".encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-def _connect(
+def _connect_to_server(
     host: str, key: str, session: str, flags: dict[str, str], project: str, deadline: float
 ) -> socket.socket:
-    """Return a connection to the server of the session, which has greeted. Start the server if none runs."""
+    """Return a connection to the session's server, after its greeting. Start the server if it is not running."""
     folder = state_folder(os.environ)
     try:
         require_private(folder)
@@ -206,7 +206,7 @@ def _try_connection(name: str) -> socket.socket | None:
 
 
 def _start_server(arguments: list[str], key: str) -> None:
-    """Start the server of the session as a process of its own."""
+    """Start the server of the session as a separate process."""
     if os.fork():
         os.wait()
         return

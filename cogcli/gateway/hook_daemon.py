@@ -70,7 +70,7 @@ _TICK: Final = 0.2
 
 
 class HookHeader(Record):
-    """What a hook sends before its input."""
+    """The header that a hook sends before its input."""
 
     host: str
     session: str
@@ -80,14 +80,14 @@ class HookHeader(Record):
 
 
 class SessionFile(Record):
-    """What a later server of the session reads: where it ran, and its last episode."""
+    """The record for a later server of the session: where this one ran, and its last episode."""
 
     base: str
     episode: str
 
 
 class HookAnswer(NamedTuple):
-    """What the process of a hook writes to its streams, and its exit code."""
+    """The texts for the streams of a hook's process, and its exit code."""
 
     stdout: str
     stderr: str
@@ -155,10 +155,10 @@ class HookServer:
                     self.stop("signal")  # no hook can reach it any more
                 with suppress(TimeoutError):
                     connection, _ = listener.accept()
-                    self._start(connection)
+                    self._start_thread(connection)
         with suppress(OSError):
             os.unlink(os.path.join(self._folder, path))
-        self._close()
+        self._end_session()
 
     def stop(self, reason: SessionEnding) -> None:
         """End the server."""
@@ -173,18 +173,18 @@ class HookServer:
             return not session.is_live
         return time.monotonic() - self._used_at > _FIRST_SECONDS
 
-    def _start(self, connection: socket.socket) -> None:
+    def _start_thread(self, connection: socket.socket) -> None:
         with self._lock:
             self._count += 1
         self._used_at = time.monotonic()
         try:
-            threads.start(self._handle, connection, name="hook")
+            threads.start(self._handle_connection, connection, name="hook")
         except threads.NoThread:
             connection.close()
             with self._lock:
                 self._count -= 1
 
-    def _handle(self, connection: socket.socket) -> None:
+    def _handle_connection(self, connection: socket.socket) -> None:
         """Answer one hook."""
         try:
             with connection:
@@ -192,7 +192,7 @@ class HookServer:
                 if self._count > _MOST_CONNECTIONS or not is_own_peer(connection):
                     return
                 connection.sendall(GREETING)
-                answer = self._answer(connection)
+                answer = self._answer_request(connection)
                 connection.sendall(json.dumps(answer._asdict()).encode())
         except OSError:
             pass  # the hook is gone: it has denied
@@ -200,31 +200,31 @@ class HookServer:
             with self._lock:
                 self._count -= 1
 
-    def _answer(self, connection: socket.socket) -> HookAnswer:
-        """Return the answer to the request of a hook. Raise only OSError."""
+    def _answer_request(self, connection: socket.socket) -> HookAnswer:
+        """Return the answer to a hook's request. Raise only OSError."""
         try:
             header, data = _read_request(connection)
-            return self._decide(header, data)
+            return self._answer_event(header, data)
         except UnusableInput as fault:
-            return self._deny(str(fault))
+            return self._denial(str(fault))
         except CogcliError as error:
-            return self._deny(describe_error(error))
+            return self._denial(describe_error(error))
         except OSError:
             raise
         except BaseException as bug:
             _report_bug(bug)
-            return self._deny(f"internal: {type(bug).__name__}")
+            return self._denial(f"internal: {type(bug).__name__}")
 
-    def _deny(self, reason: str) -> HookAnswer:
-        return self._render(HostDecision(False, f"cogcli denied this call: {reason}"))
+    def _denial(self, reason: str) -> HookAnswer:
+        return self._render_answer(HostDecision(False, f"cogcli denied this call: {reason}"))
 
-    def _render(self, decision: HostDecision) -> HookAnswer:
+    def _render_answer(self, decision: HostDecision) -> HookAnswer:
         body, code = render_decision(self._host.name, decision.allowed, decision.reason)
         return HookAnswer(body, "" if decision.allowed else decision.reason, code)
 
     # -- the session --------------------------------------------------------------------------------------------------
 
-    def _decide(self, header: HookHeader, data: bytes) -> HookAnswer:
+    def _answer_event(self, header: HookHeader, data: bytes) -> HookAnswer:
         """Return the answer to a hook. Raise UnusableInput, CogcliError."""
         started = time.monotonic()
         flags = dict(header.flags)
@@ -242,7 +242,7 @@ class HookServer:
             session.report(event)
             return HookAnswer("{}", "", 0)
         seconds = header.seconds - MARGIN - (time.monotonic() - started)
-        return self._render(self._decide_call(session, event, hold, seconds))
+        return self._render_answer(self._decide_call(session, event, hold, seconds))
 
     def _decide_call(
         self, session: HostSession, event: HostEvent, hold: float, seconds: float
@@ -261,10 +261,10 @@ class HookServer:
         """Return the session, which the first hook begins. Raise the errors of settings, pack and lock."""
         with self._opening:
             if self._session is None:
-                self._session = self._begin()
+                self._session = self._begin_session()
             return self._session
 
-    def _begin(self) -> HostSession:
+    def _begin_session(self) -> HostSession:
         settings = Settings({}, os.environ, base=self._base)
         options = with_pack(
             settings, build_options(settings, {"pack": "", "intent": "", "user": "", **self._given})
@@ -278,9 +278,8 @@ class HookServer:
         return HostSession(settings, plan, tools, _report_bug, earlier)
 
     def _close_earlier(self, settings: Settings) -> tuple[str, frozenset[str]]:
-        """Seal the run of a server that was killed, and return its id and the names of the calls that it allowed.
-
-        A call in doubt leaves the run waiting.
+        """Seal the run of a server that was killed. Return its id and the names of the calls that it allowed. A call in
+        doubt leaves the run waiting.
         """
         if not self._before:
             return "", frozenset()
@@ -293,8 +292,8 @@ class HookServer:
             sys.stderr.write(f"{self._before}: {error.code}: {error.message}\n")
         return self._before, _find_allowed_calls(directory)
 
-    def _close(self) -> None:
-        """End the session. Its file is kept if another server has to continue."""
+    def _end_session(self) -> None:
+        """End the session. Its file is kept if another server has to continue it."""
         if self._session is not None:
             self._session.close(self._ending or "idle")
         if self._ending == "client":

@@ -39,10 +39,8 @@ def read_marks(settings: Settings, host: AgentHost) -> list[str]:
 
 
 def set_marks(settings: Settings, host: AgentHost, marks: Mapping[str, bool]) -> list[str]:
-    """Mark tools as read-only, or remove marks, and return all marked tools.
-
-    Raise UsageError for a tool that runs any command, UnusableEnvironment without a project or for a lock that cannot
-    be written, SafetyScopeError for a damaged lock.
+    """Mark tools as read-only, or remove marks, and return all marked tools. Raise UsageError for a tool that can run
+    any command. Raise UnusableEnvironment without a project or a writable lock, SafetyScopeError for a damaged lock.
     """
     if settings.project is None:
         raise UnusableEnvironment(

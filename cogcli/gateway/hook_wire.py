@@ -34,9 +34,8 @@ PROJECT_VARIABLES = {
 
 
 def render_decision(host: str, is_allowed: bool, reason: str) -> tuple[str, int]:
-    """Return what a hook writes to stdout, and its exit code: 0, or 2 for a denial.
-
-    A denial of Copilot exits 0, since Copilot reads the decision from stdout alone.
+    """Return a hook's text for stdout, and its exit code: 0, or 2 for a denial. For Copilot the code is always 0,
+    because Copilot reads the decision from stdout only.
     """
     word = "allow" if is_allowed else "deny"
     body: dict[str, object]

@@ -101,7 +101,7 @@ class _HostAttempt:
 
 
 def call_names(call: HostCall) -> tuple[str, str]:
-    """Return what a report of a call may name it by: its id, and its tool and arguments."""
+    """Return the two keys under which a report may refer to a call: its id, and its tool with arguments."""
     return call.call_id, digest_of({"tool": call.tool, "arguments": call.arguments})
 
 
@@ -125,7 +125,7 @@ class HostSession:
         self._calls: OrderedDict[str, _HostAttempt] = OrderedDict()
         """By key, the oldest first."""
         self._steps: dict[str, _HostAttempt] = {}
-        plan = plan._replace(intercept=self._intercept, listener=self._note_event)
+        plan = plan._replace(intercept=self._intercept_attempt, listener=self._note_event)
         self._session = GatewaySession(settings, plan, on_bug)
 
     @property
@@ -145,29 +145,31 @@ class HostSession:
     # -- decisions ----------------------------------------------------------------------------------------------------
 
     def decide(self, call: HostCall, *, hold: float, seconds: float) -> HostDecision:
-        """Decide about a call of the host, within this time. A call that needs a person is held for `hold` seconds."""
+        """Decide about a call of the host within `seconds`. A call that needs a person is held for at most `hold`
+        seconds.
+        """
         deadline = time.monotonic() + seconds
         for _ in range(_MISSED):
             found = self._find_or_add(call)
             if found is None:
                 return HostDecision(False, "another call has the same id")
             try:
-                self._begin(found)
+                self._submit_call(found)
                 decision = self._await_decision(found, time.monotonic() + hold, deadline)
             except CogcliError as error:
-                self._forget(found)
+                self._forget_call(found)
                 return HostDecision(False, describe_error(error))
             finally:
                 with self._lock:
                     found.hooks -= 1
             if decision is not None:
                 return decision
-            self._forget(found)  # the session ended before the call was recorded
+            self._forget_call(found)  # the session ended before the call was recorded
         return HostDecision(False, "the session is ending")
 
     def _find_or_add(self, call: HostCall) -> _HostAttempt | None:
-        """Return the call that a hook is about, for which the hook then waits. None for an id that came with another
-        call.
+        """Return the call that a hook asks about, and mark that the hook waits for it. Return None if another call has
+        used the id.
         """
         content = digest_of({"tool": call.tool, "inputs": call.inputs})
         with self._lock:
@@ -186,7 +188,7 @@ class HostSession:
             return found
 
     def _find_uncollected(self, content: str) -> _HostAttempt | None:
-        """Return a call that waits for a person or was approved, and for which no hook waits. The lock is held."""
+        """Return a call that waits for a person or was approved, if no hook waits for it. The caller holds the lock."""
         return next(
             (
                 each
@@ -204,14 +206,14 @@ class HostSession:
         return bool(each.ticket.approval_id) or each.attempt is not None
 
     def _forget_oldest(self) -> None:
-        """Forget the oldest calls that have ended, and end the oldest attempts. The lock is held."""
+        """Forget the oldest ended calls, and end the oldest attempts. The caller holds the lock."""
         self._forget_ended_calls()
         open_attempts = [each for each in self._calls.values() if each.attempt and not each.ended]
         for each in open_attempts[: max(0, len(open_attempts) - MOST_ATTEMPTS)]:
             each.end(None)
 
     def _forget_ended_calls(self) -> None:
-        """Forget the oldest calls that have ended, and the steps of forgotten calls. The lock is held."""
+        """Forget the oldest ended calls, and the steps of forgotten calls. The caller holds the lock."""
         ended = [key for key, each in self._calls.items() if each.ticket and each.ticket.is_over]
         for key in ended[: max(0, len(ended) - MOST_ENDED)]:
             del self._calls[key]
@@ -219,7 +221,7 @@ class HostSession:
             known = {id(each) for each in self._calls.values()}
             self._steps = {step: each for step, each in self._steps.items() if id(each) in known}
 
-    def _begin(self, attempt: _HostAttempt) -> None:
+    def _submit_call(self, attempt: _HostAttempt) -> None:
         """Pass a new call to the session, once."""
         with attempt.changed:
             if attempt.ticket is not None:
@@ -263,16 +265,15 @@ class HostSession:
         result = ticket.future.result()
         return None if result is None else HostDecision(False, describe_result(result))
 
-    def _forget(self, attempt: _HostAttempt) -> None:
+    def _forget_call(self, attempt: _HostAttempt) -> None:
         with self._lock:
             self._calls.pop(attempt.key, None)
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
     def report(self, event: HostEvent) -> None:
-        """Note the end of a call that the host has made. Record an alarm if no decision had allowed the call.
-
-        Raise CogcliError if the alarm cannot be recorded.
+        """Record the end of a call that the host made. If no decision allowed the call, record an alarm. Raise
+        CogcliError if the alarm cannot be recorded.
         """
         call = event.call
         if call is None:
@@ -281,9 +282,9 @@ class HostSession:
         if found is not None and found.granted:
             found.end(event)
         elif found is not None:
-            self._alarm(call, "denied")
+            self._record_alarm(call, "denied")
         elif self._is_witness(call) and self._earlier.isdisjoint(call_names(call)):
-            self._alarm(call, "none")
+            self._record_alarm(call, "none")
 
     def _find_reported(self, call: HostCall) -> _HostAttempt | None:
         """Return the call of a report: by its id, else the oldest equal one in progress, else the
@@ -306,8 +307,8 @@ class HostSession:
         """
         return bool(call.call_id) or not self._tools.host.call_id
 
-    def _alarm(self, call: HostCall, decision: Literal["denied", "none"]) -> None:
-        """Record that a call ran that no decision had allowed."""
+    def _record_alarm(self, call: HostCall, decision: Literal["denied", "none"]) -> None:
+        """Record that a call ran although no decision allowed it."""
         capability = self._tools.capability_for(call.tool)
         payload = CallWitnessed(
             tool=call.tool,
@@ -321,7 +322,7 @@ class HostSession:
     # -- on threads of the run ----------------------------------------------------------------------------------------
 
     def _note_event(self, event: Event) -> None:
-        """Note the step of a call, and what a hook cannot do about it."""
+        """Index the step of a call, and record the decisions that a hook cannot apply."""
         if event.event_type == CallRequested.event.name:
             asked = CallRequested.of(event.payload)
             found = self._calls.get(asked.key or "")
@@ -332,8 +333,8 @@ class HostSession:
             masks = tuple(each for each in obligations if each.startswith(MASK))
             self._steps[event.step_id].masks = masks
 
-    def _intercept(self, attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
-        """Wait until the host has made the call. Calls of gates and probes are sent."""
+    def _intercept_attempt(self, attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+        """Wait until the host has made the call. Attempts of gates and probes are sent normally."""
         if not attempt.capability_id.startswith(PREFIX):
             return send(attempt)
         found = self._steps.get(attempt.step_id)

@@ -36,7 +36,7 @@ _MCP: Final = re.compile(r"mcp__(.+?)__(.+)|mcp_(.+?)_(.+)|MCP:(?:([^:]+):)?(.+)
 
 
 class HostTools(NamedTuple):
-    """The tools of a session that have a capability of their own, by capability id."""
+    """The tools of a session that have their own capability, by capability id."""
 
     host: AgentHost
     ids: frozenset[str]
@@ -55,35 +55,34 @@ def capability_id(host: AgentHost, tool: str) -> str:
     words = _MCP.fullmatch(tool)
     parts = [part for part in words.groups() if part] if words else [tool]
     head = f"{PREFIX}mcp." if words else f"{PREFIX}tool."
-    if all(map(_is_segment, parts)) and tool == _spell(tool, parts):
+    if all(map(_is_segment, parts)) and tool == _join_parts(tool, parts):
         return head + ".".join(parts)
     digest = sha256(tool.encode("utf-8", "backslashreplace")).hexdigest()[:8]
-    return f"{head}{'.'.join(map(_segment, parts))}-{digest}"
+    return f"{head}{'.'.join(map(_id_segment, parts))}-{digest}"
 
 
 def _is_segment(part: str) -> bool:
-    """Return whether a part of a name can stand in an id as it is. The end of an id with a digest cannot."""
+    """Return whether a part of a name can be used unchanged in an id. A part that looks like a digest cannot."""
     return bool(len(part) <= _LONGEST and _SEGMENT.fullmatch(part) and not _DIGESTED.search(part))
 
 
-def _spell(tool: str, parts: list[str]) -> str:
-    """Return the one name of a tool whose id has no digest: the parts as most hosts join them."""
+def _join_parts(tool: str, parts: list[str]) -> str:
+    """Return the name of a tool whose id has no digest: its parts, joined as most hosts join them."""
     if len(parts) == 1:
         return tool if not tool.startswith(("mcp_", "MCP:")) else ""
     return f"mcp__{parts[0]}__{parts[1]}"
 
 
-def _segment(part: str) -> str:
+def _id_segment(part: str) -> str:
     return _OTHER_CHARACTERS.sub("_", part.lower()).strip("_")[:_LONGEST].strip("_") or "tool"
 
 
 def with_host_tools(
     catalog: Catalog, host: AgentHost, marked: Iterable[str], *, is_governed: bool
 ) -> tuple[Catalog, HostTools]:
-    """Return a catalog with the specs of a host's tools added, and these tools.
-
-    `marked` are the tools that a person marked read-only. `is_governed`: a pack decides about all calls, so no
-    capability asks for a confirmation of its own. Capabilities `host.` that a pack names are added.
+    """Return a catalog with the specs of a host's tools added, and these tools. `marked` are the tools that a person
+    marked read-only. If `is_governed`, a pack decides about all calls, so no capability requires its own confirmation.
+    `host.` capabilities that a pack names are added.
     """
     read_only = set(marked) - host.shells
     tools = {capability_id(host, tool): tool for tool in (*host.tools, *read_only)}
@@ -96,8 +95,8 @@ def with_host_tools(
     raws: Json = {f"service:{_SERVICE}": service}
     capabilities, bindings = {}, {}
     for id, tool in [*tools.items(), (OTHER, "")]:
-        capability = _capability(host, id, tool, tool in read_only, is_governed=is_governed)
-        binding = _binding(id)
+        capability = _build_capability(host, id, tool, tool in read_only, is_governed=is_governed)
+        binding = _build_binding(id)
         raws |= {f"capability:{id}": capability, f"binding:{id}": binding}
         capabilities[id] = Capability.of(capability)
         bindings[id] = Binding.of(binding, layer=_SERVICE, trusted=True)
@@ -114,7 +113,7 @@ def with_host_tools(
     return catalog, HostTools(host, frozenset(tools))
 
 
-def _capability(
+def _build_capability(
     host: AgentHost, id: str, tool: str, is_read_only: bool, *, is_governed: bool
 ) -> Json:
     described = f"tool {tool} of {host.title}" if tool else f"a tool of {host.title}"
@@ -135,7 +134,7 @@ def _capability(
     return raw
 
 
-def _binding(id: str) -> Json:
+def _build_binding(id: str) -> Json:
     return {
         "id": id,
         "capability": id,

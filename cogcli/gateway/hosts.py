@@ -21,7 +21,7 @@ EventKind = Literal["decide", "report", "failure", "end"]
 
 
 class AgentHost(NamedTuple):
-    """One host: the members of its inputs, and its own tools."""
+    """One host: the member names of its hook input, and its built-in tools."""
 
     name: str
     title: str
@@ -67,7 +67,7 @@ class HostEvent(NamedTuple):
 
 
 class UnusableInput(Exception):
-    """An input of a hook that lacks what a decision needs. The text is the reason."""
+    """Raised for a hook's input that lacks a member that the decision needs. The text is the reason."""
 
 
 _CLAUDE: Final[Mapping[str, EventKind]] = {
@@ -219,7 +219,7 @@ def _read_call(host: AgentHost, event: str, document: Json) -> HostCall:
 
 
 def _read_arguments(host: AgentHost, raw: object) -> Json:
-    """Return the arguments of a call, which some hosts give as JSON in a text. Raise UnusableInput."""
+    """Return the arguments of a call. Some hosts encode them as JSON text. Raise UnusableInput."""
     if isinstance(raw, str):
         try:
             raw = loads(raw, max_bytes=MOST_BYTES)

@@ -33,7 +33,7 @@ _COPILOT_DENIAL: Final = (
 
 
 class HostConfig(NamedTuple):
-    """Where a host reads its hooks of a project, and which events need one."""
+    """The file from which a host reads the hooks of a project, and the events that need a hook."""
 
     file: str
     events: tuple[str, ...]
@@ -106,7 +106,9 @@ def build_config(host: AgentHost, flags: Sequence[str]) -> Json:
 
 
 def merge_config(host: AgentHost, document: Json, flags: Sequence[str]) -> Json:
-    """Return a host's file with these hooks added. Earlier ones of them are replaced, all else stays."""
+    """Return a host's file with these hooks added. Earlier hooks of this tool are replaced; everything else is
+    unchanged.
+    """
     own = build_config(host, flags)
     hooks = dict(object_at(document, "hooks"))
     for event, entries in own["hooks"].items():
@@ -126,7 +128,9 @@ def _is_own(host: AgentHost, entry: Json) -> bool:
 
 
 def read_config(host: AgentHost, folder: str) -> Json | None:
-    """Return a host's file of a project, or None if there is none. Raise UnusableEnvironment `gateway.file`."""
+    """Return a host's configuration file of a project; None if it does not exist. Raise UnusableEnvironment
+    `gateway.file`.
+    """
     path = os.path.join(folder, CONFIGS[host.name].file)
     try:
         document = loads(read_regular(path, limit=_LIMIT), max_bytes=_LIMIT)

@@ -27,7 +27,7 @@ _VERSION: Final = re.compile(rb"(\d+)\.(\d+)\.(\d+)")
 
 
 class HostVersions(NamedTuple):
-    """What a host enforces since which version."""
+    """The version of a host since which it enforces each rule."""
 
     program: str
     hooks: str
@@ -105,7 +105,7 @@ def check_host(settings: Settings, host: AgentHost) -> Iterator[DoctorLine]:
     yield from _check_config(host, document)
     yield from _check_command(settings)
     yield from _check_marks(settings, host)
-    yield from _find_open(host, version)
+    yield from _find_bypasses(host, version)
 
 
 def _check_version(
@@ -129,18 +129,18 @@ def _check_version(
         return None, [DoctorLine("fault", f"{host.title}: `{program} --version` names no version")]
     version = tuple(map(int, words.groups()))
     shown = ".".join(map(str, version))
-    if version < _numbers(known.hooks):
+    if version < _parse_version(known.hooks):
         text = (
             f"{host.title} {shown}: its hooks are not known; those of {known.hooks} and newer are"
         )
         return version, [DoctorLine("fault", text)]
-    if known.switch and version < _numbers(known.switch):
+    if known.switch and version < _parse_version(known.switch):
         text = f"{host.title} {shown} cannot block after a failure of a hook: {known.switch} can"
         return version, [DoctorLine("fault", text)]
     return version, [DoctorLine("ok", f"{host.title} {shown} calls the hook before each tool")]
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
@@ -178,7 +178,7 @@ def _check_event(host: AgentHost, event: str, document: Json | None) -> DoctorLi
 
 
 def _find_fault(host: AgentHost, event: str, entry: Json) -> str:
-    """Return what makes the hook of an event fail open or too early. Empty for nothing."""
+    """Return a message if the hook of an event would fail open or time out too early; empty for a correct hook."""
     hooks = [hook for _, hook in objects_at(entry, "hooks")] or [entry]
     hook = next(
         each for each in hooks if any(is_own_command(host, one) for one in commands_in(each))
@@ -197,7 +197,9 @@ def _find_fault(host: AgentHost, event: str, entry: Json) -> str:
 
 
 def _find_time_fault(host: AgentHost, hook: Json) -> str:
-    """Return whether the host gives a hook up before it denies. An absent limit is the host's own."""
+    """Return a message if the host's time limit ends before the hook denies; otherwise empty. Without a limit, the
+    host's default applies.
+    """
     limit = hook.get("timeoutSec" if host.name == "copilot" else "timeout")
     seconds = SECONDS[host.name]
     if limit is None and host.name != "cursor":
@@ -230,10 +232,14 @@ def _check_marks(settings: Settings, host: AgentHost) -> Iterator[DoctorLine]:
         yield DoctorLine("ok", "no tool is marked read-only: a person is asked for each call")
 
 
-def _find_open(host: AgentHost, version: tuple[int, ...] | None) -> Iterator[DoctorLine]:
-    """Yield what lets a call run, for the version of the host. An unknown version has no switch."""
+def _find_bypasses(host: AgentHost, version: tuple[int, ...] | None) -> Iterator[DoctorLine]:
+    """Yield the settings and versions under which the host runs a call without the hook. An unknown version has no
+    switch.
+    """
     known = VERSIONS[host.name]
-    has_switch = bool(known.switch) and version is not None and version >= _numbers(known.switch)
+    has_switch = (
+        bool(known.switch) and version is not None and version >= _parse_version(known.switch)
+    )
     texts = known.open if has_switch else (*known.open, *known.open_without_switch)
     for text in texts:
         yield DoctorLine("open", text)

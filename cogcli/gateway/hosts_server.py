@@ -51,7 +51,7 @@ def write_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> s
         hint = f"copy it yourself: cogcli gateway config {host.name} --server"
         text = f"the servers of {host.title} are in a file that this program does not write"
         raise UsageError("usage.value", text, hint=hint)
-    path = os.path.join(_folder(settings), file)
+    path = os.path.join(_project_folder(settings), file)
     document = read_servers(path, file) or {}
     own = build_server(settings, host, flags)
     document[SERVERS] = {**object_at(document, SERVERS), **own[SERVERS]}
@@ -60,7 +60,7 @@ def write_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> s
 
 
 def read_servers(path: str, display_path: str) -> Json | None:
-    """Return a host's file, or None if there is none. Raise UnusableEnvironment `gateway.file`."""
+    """Return a host's file; None if it does not exist. Raise UnusableEnvironment `gateway.file`."""
     try:
         document = loads(read_regular(path, limit=_LIMIT), max_bytes=_LIMIT)
     except UnreadableFile as refused:
@@ -80,10 +80,10 @@ def _from_flag(settings: Settings, host: AgentHost) -> list[str]:
     file = SERVER_FILES.get(host.name, "")
     if file not in HOST_FILES:
         return []
-    document = read_servers(os.path.join(_folder(settings), file), file) or {}
+    document = read_servers(os.path.join(_project_folder(settings), file), file) or {}
     has_others = bool(object_at(document, SERVERS).keys() - {NAME})
     return ["--from", file] if has_others else []
 
 
-def _folder(settings: Settings) -> str:
+def _project_folder(settings: Settings) -> str:
     return settings.project or settings.base

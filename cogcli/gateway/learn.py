@@ -92,8 +92,10 @@ def propose_pack(pack_id: str, calls: Sequence[MadeCall]) -> Json:
         },
         "policy_layer": {
             "permissions": [{"role": ROLE, "allow": names}],
-            "limits": [_limit(number, id, by_capability[id]) for number, id in enumerate(names, 1)],
-            "rules": list(_rules(by_capability)),
+            "limits": [
+                _learn_limit(number, id, by_capability[id]) for number, id in enumerate(names, 1)
+            ],
+            "rules": list(_learn_rules(by_capability)),
         },
         "tooling_layer": {
             "capabilities": {id: {"approval_mode": mode} for id, mode in modes.items()}
@@ -114,8 +116,8 @@ def write_pack_text(raw: Json, sessions: int, calls: int) -> bytes:
     return (head + yaml_text(raw)).encode()
 
 
-def _limit(number: int, id: str, calls: Sequence[MadeCall]) -> Json:
-    """Return the limit for the most calls of a capability that one user made in a day."""
+def _learn_limit(number: int, id: str, calls: Sequence[MadeCall]) -> Json:
+    """Return a limit: the highest number of calls of a capability that one user made in a day."""
     most = max(
         _count_in_a_day([call.at for call in calls if call.user == user])
         for user in {c.user for c in calls}
@@ -139,8 +141,8 @@ def _count_in_a_day(times: list[float]) -> int:
     return most
 
 
-def _rules(by_capability: dict[str, list[MadeCall]]) -> Iterator[Json]:
-    """Yield a rule for each argument that always was a number. The rule denies values outside the
+def _learn_rules(by_capability: dict[str, list[MadeCall]]) -> Iterator[Json]:
+    """Yield a rule for each argument that was a number in every call. The rule denies values outside the observed
     range.
     """
     number = 0
@@ -177,7 +179,7 @@ def _round_up(value: float) -> int:
 
 
 def _range_rule(rule_id: str, id: str, name: str, bounds: tuple[int, int]) -> Json:
-    """Return the rule for a range, with the tests that its ends give."""
+    """Return the rule for a range, with tests of its bounds."""
     low, high = bounds
     argument = {"var": f"args.{name}"}
     inside = [{"data": {"args": {name: end}}, "expect": "no_match"} for end in (low, high)]

@@ -33,7 +33,7 @@ _LOWER: Final = frozenset(("minimum", "exclusiveMinimum"))
 
 
 class Constraint(NamedTuple):
-    """What an argument has to satisfy, so that no rule denies the call."""
+    """A schema that an argument must satisfy for no rule to deny the call."""
 
     field: str
     """The name of the input of the capability."""
@@ -50,7 +50,7 @@ class _Operand(NamedTuple):
 
 
 def find_constraints(policy: Policy, intent: str, capability: str) -> list[Constraint]:
-    """Return what the enforced rules of a pack require of the arguments of a capability."""
+    """Return the constraints that the enforced rules of a pack put on the arguments of a capability."""
     found: list[Constraint] = []
     for rule in policy.rules_for(intent, capability):
         if rule.declared.is_enforced:
@@ -60,7 +60,9 @@ def find_constraints(policy: Policy, intent: str, capability: str) -> list[Const
 
 
 def _constraints_of(rule: PolicyRule, *, applies_always: bool) -> list[Constraint]:
-    """Return what a rule requires. `applies_always`: its condition reads nothing, and so is the same for each call."""
+    """Return the constraints of a rule. If `applies_always`, the rule's condition reads nothing, so its value is the
+    same for each call.
+    """
     found = []
     if rule.then.verdict in _DENYING:
         found += _constraints_if(rule.condition, holds=False)
@@ -86,8 +88,8 @@ def _is_true(condition: object) -> bool:
 
 
 def _constraints_if(condition: object, *, holds: bool) -> list[Constraint]:
-    """Return constraints on arguments if a condition holds, or if it does not. Empty if none is
-    known.
+    """Return the constraints on arguments under which a condition is true (or false, without `holds`). Empty if no
+    constraint is known.
     """
     if not isinstance(condition, dict) or len(condition) != 1:
         return []
@@ -97,11 +99,15 @@ def _constraints_if(condition: object, *, holds: bool) -> list[Constraint]:
         return _constraints_if(parts[0], holds=not holds)
     if operator == ("and" if holds else "or"):
         return [each for part in parts for each in _constraints_if(part, holds=holds)]
-    return _compare(operator, parts, holds=holds) if len(parts) == 2 else []
+    return _constraints_from_comparison(operator, parts, holds=holds) if len(parts) == 2 else []
 
 
-def _compare(operator: str, parts: list[object], *, holds: bool) -> list[Constraint]:
-    """Return what a comparison of an argument with a constant requires of the argument."""
+def _constraints_from_comparison(
+    operator: str, parts: list[object], *, holds: bool
+) -> list[Constraint]:
+    """Return the constraints under which a comparison of an argument with a constant is true (or false, without
+    `holds`).
+    """
     left, right = parts
     operand = _parse_operand(left)
     if operand is None and operator != "in":
@@ -109,12 +115,14 @@ def _compare(operator: str, parts: list[object], *, holds: bool) -> list[Constra
         operator = _MIRRORED.get(operator, operator)
     if operand is None or _has_operator(right):
         return []
-    schema = _schema_of(operator, operand, right, holds=holds)
+    schema = _schema_from_comparison(operator, operand, right, holds=holds)
     return [] if schema is None else [Constraint(operand.field, schema, operand.is_required)]
 
 
-def _schema_of(operator: str, operand: _Operand, value: object, *, holds: bool) -> Json | None:
-    """Return the schema of a comparison with a constant; None if there is none."""
+def _schema_from_comparison(
+    operator: str, operand: _Operand, value: object, *, holds: bool
+) -> Json | None:
+    """Return the schema that matches a comparison with a constant; None if no schema matches it."""
     if operator in _EQUALITY:
         is_equal = _EQUALITY[operator] == holds
         if operand.prefix_length is not None:
@@ -155,7 +163,7 @@ def _parse_operand(expression: object) -> _Operand | None:
 
 
 def _has_operator(value: object) -> bool:
-    """Return whether a value contains an operator, so that it is no constant."""
+    """Return whether a value contains an operator and so is not a constant."""
     if isinstance(value, list):
         return any(map(_has_operator, value))
     return isinstance(value, dict)
@@ -213,14 +221,14 @@ def _tighter_bound(word: str, bound: object, value: object) -> object:
 
 
 def _satisfies(value: object, constraint: Json) -> bool:
-    """Return whether a value satisfies a schema, as far as `enum` and `not: {enum}` say so."""
+    """Return whether a value satisfies a schema. Only `enum` and `not: {enum}` are checked."""
     allowed, excluded = list_at(constraint, "enum"), list_at(constraint, "not", "enum")
     is_allowed = "enum" not in constraint or any(equal(value, each) for each in allowed)
     return is_allowed and not any(equal(value, each) for each in excluded)
 
 
 def _drop_branches(schema: Json, word: str, name: str, allowed_schema: object) -> None:
-    """Remove the branches of a choice in which an argument has values that it may not have."""
+    """Remove the branches of a choice whose values for an argument are not allowed."""
     branches = list_at(schema, word)
     kept = [branch for branch in branches if _permits_value(branch, name, allowed_schema)]
     if kept and len(kept) < len(branches):

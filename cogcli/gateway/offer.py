@@ -141,7 +141,7 @@ def _require_trusted(upstream: Upstream) -> Upstream:
 def offer_upstreams(
     settings: Settings, upstreams: Sequence[Upstream], *, is_governed: bool
 ) -> GatewayOffer:
-    """Start all servers, and return what they offer. `is_governed`: a pack decides about their calls."""
+    """Start all servers, and return their tools. If `is_governed`, a pack decides about their calls."""
     offer = GatewayOffer({}, [], [each for each in upstreams if each.service is None], {})
     invoker = Mcp(build_invoker_context(environment_of(settings), lambda secret: None))
     try:

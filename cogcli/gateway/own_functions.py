@@ -81,7 +81,7 @@ class OwnFunction(NamedTuple):
 
     @staticmethod
     def unwrap(output: Json) -> object:
-        """Return what the function returned, from the output of its call."""
+        """Return the function's return value from the output of its call."""
         return output[RESULT] if output.keys() == {RESULT} else output
 
 
@@ -122,9 +122,9 @@ def with_functions(catalog: Catalog, functions: Iterable[OwnFunction]) -> Catalo
     capabilities, bindings = dict(catalog.capabilities), dict(catalog.bindings)
     for id, each in own.items():
         if id not in capabilities:
-            raw = _capability(each)
+            raw = _build_capability(each)
             raws[f"capability:{id}"], capabilities[id] = raw, Capability.of(raw)
-        binding = _binding(each, capabilities[id])
+        binding = _build_binding(each, capabilities[id])
         bindings[binding["id"]] = Binding.of(binding, layer=_LAYER, trusted=True)
         raws[f"binding:{binding['id']}"] = binding
     host, defaults = catalog.host, catalog.defaults
@@ -137,16 +137,17 @@ def with_functions(catalog: Catalog, functions: Iterable[OwnFunction]) -> Catalo
             SERVICE: Service.of(service, layer=_LAYER, trusted=True),
         },
         # Neither a default nor a choice for this host names another binding of these capabilities.
-        defaults=defaults._replace(bindings=_without(defaults.bindings, own)),
+        defaults=defaults._replace(bindings=_drop_members(defaults.bindings, own)),
         host=host._replace(
-            active=_without(host.active, own), overrides=_without(host.overrides, own)
+            active=_drop_members(host.active, own), overrides=_drop_members(host.overrides, own)
         ),
         raw={**catalog.raw, **raws},
         pins={**catalog.pins, **{key: digest_of(raw) for key, raw in raws.items()}},
     )
 
 
-def _without(members: Mapping[str, Any], names: Mapping[str, object]) -> dict[str, Any]:
+def _drop_members(members: Mapping[str, Any], names: Mapping[str, object]) -> dict[str, Any]:
+    """Return the members whose names are not in `names`."""
     return {name: value for name, value in members.items() if name not in names}
 
 
@@ -154,21 +155,21 @@ def _binding_id(capability: str) -> str:
     return f"caller_{capability.replace('.', '_')}"
 
 
-def _capability(function: OwnFunction) -> Json:
-    """Return the contract of a function whose capability no file declares."""
+def _build_capability(function: OwnFunction) -> Json:
+    """Return the capability of a function that no file declares."""
     about = " ".join((inspect.getdoc(function.function) or function.name).split())
     return {
         "id": function.capability,
         "version": "1.0.0",
         "description": about[:200],
-        "inputs": _inputs(function.function),
+        "inputs": _build_inputs(function.function),
         "outputs": {RESULT: {"type": "any"}},
         "properties": {"side_effects": not function.is_read_only},
     }
 
 
-def _inputs(function: Callable[..., object]) -> Json:
-    """Return the inputs of a function's contract: its parameters, with the types that JSON has."""
+def _build_inputs(function: Callable[..., object]) -> Json:
+    """Return the inputs of a function's capability: its parameters, as JSON types."""
     try:
         hints = typing.get_type_hints(function)
     except (NameError, TypeError, AttributeError, ValueError, SyntaxError):  # of an annotation
@@ -188,7 +189,7 @@ def _field_type(hint: object) -> FieldType:
     return _TYPES.get(known, "any") if isinstance(known, type) else "any"
 
 
-def _binding(function: OwnFunction, capability: Capability) -> Json:
+def _build_binding(function: OwnFunction, capability: Capability) -> Json:
     return {
         "id": _binding_id(function.capability),
         "capability": function.capability,
@@ -216,7 +217,7 @@ class FunctionCaller:
         if own is None:
             return send(attempt)
         outputs = self._outputs[own.capability]
-        function = self._prepare(own, attempt, outputs)
+        function = self._prepare_function(own, attempt, outputs)
         require_arguments(function, attempt.input)
         body = call_function(function, attempt.input, attempt.deadline)
         kept, violations = fit_values(outputs, body)
@@ -225,22 +226,24 @@ class FunctionCaller:
             raise ResponseMappingError("response.type", f"`{own.name}` returned: {text}", left=True)
         return Answer(kept)
 
-    def _prepare(self, own: OwnFunction, attempt: Attempt, outputs: Fields) -> PythonFunction:
-        """Return the function in the form in which functions of services are called."""
-        names, required, takes_rest = _parameters(own.function)
+    def _prepare_function(
+        self, own: OwnFunction, attempt: Attempt, outputs: Fields
+    ) -> PythonFunction:
+        """Return the function in the form that the service invoker calls."""
+        names, required, takes_rest = _parameter_names(own.function)
 
         def perform(**arguments: object) -> object:
             value = own.function(**arguments)
             if inspect.iscoroutine(value):
-                value = self._run(value, attempt)
+                value = self._run_coroutine(value, attempt)
             return _as_object(value, outputs)
 
         perform.__module__ = getattr(own.function, "__module__", None) or "__main__"
         adapted = typing.cast("FunctionType", perform)
         return PythonFunction(own.name, adapted, required, names, takes_rest, is_async=False)
 
-    def _run(self, work: Coroutine[Any, Any, object], attempt: Attempt) -> object:
-        """Return the result of a coroutine. It ends with the attempt."""
+    def _run_coroutine(self, work: Coroutine[Any, Any, object], attempt: Attempt) -> object:
+        """Return the result of a coroutine. The coroutine is cancelled when the attempt ends."""
         loop = self.loop
         if loop is None or not loop.is_running():
             return asyncio.run(work)
@@ -253,8 +256,10 @@ class FunctionCaller:
             return running.result()
 
 
-def _parameters(function: Callable[..., object]) -> tuple[frozenset[str], frozenset[str], bool]:
-    """Return the names of a function's parameters, those without a default, and whether it takes any other name."""
+def _parameter_names(
+    function: Callable[..., object],
+) -> tuple[frozenset[str], frozenset[str], bool]:
+    """Return the names of a function's parameters, those without a default, and whether it accepts any other name."""
     parameters = inspect.signature(function).parameters.values()
     named = [each for each in parameters if each.kind != each.VAR_KEYWORD]
     required = frozenset(each.name for each in named if each.default is each.empty)

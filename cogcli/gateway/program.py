@@ -184,7 +184,7 @@ class _Desk:
             if event is None:
                 yield from self._reach_deadline()
             elif isinstance(event, Posted):
-                yield from self._receive(event.value)
+                yield from self._receive_value(event.value)
             else:
                 self._note_end(event)
 
@@ -194,12 +194,12 @@ class _Desk:
             self._inbox.close()
 
     def note_event(self, event: Event) -> None:
-        """Index a write-ahead record, or a request for approval and tell the caller of the call that waits for it."""
+        """Index a write-ahead record. For a request for approval, notify the caller of the waiting call."""
         if event.event_type == StepStarted.event.name and event.step_id in self._tasks:
             self._intents[event.step_id or ""] = event
         if event.event_type == ApprovalRequested.event.name and event.run_id == self._run_id:
             asked = ApprovalRequested.of(event.payload)
-            step = _call_of(asked.step_id)
+            step = _top_step(asked.step_id)
             for id in [id for id, each in self._requests.items() if each.step_id == event.step_id]:
                 del self._requests[id]  # a second request replaces the first
             self._requests[asked.approval_id] = event
@@ -213,7 +213,7 @@ class _Desk:
 
     # -- what comes in ------------------------------------------------------------------------------------------------
 
-    def _receive(self, value: object) -> Effects:
+    def _receive_value(self, value: object) -> Effects:
         match value:
             case ClientCall() if self._ended:
                 value.listener.missed()
@@ -226,7 +226,7 @@ class _Desk:
             case WitnessReport():
                 self._root.run.emit(draft_of(value.payload, self._run_id), durable=True)
             case SessionStop() if not self._ended:
-                yield from self._end(value.reason)
+                yield from self._end_session(value.reason)
 
     def _begin_call(self, call: ClientCall) -> Effects:
         """Record a call and start its step."""
@@ -242,7 +242,7 @@ class _Desk:
         call.listener.begins(step)
         self._tasks[step] = yield run.spawn(self._make_call(step, call), label=step, limit=None)
         if self._inbox is not None and self._count >= self._limits.calls:
-            yield from self._end("calls")
+            yield from self._end_session("calls")
 
     def _take_answer(self, answer: PersonAnswer) -> Effects:
         """Record a person's answer, and resume the call that waits for it."""
@@ -261,10 +261,10 @@ class _Desk:
         draft = draft_answer(named, answer.approver)
         event = run.emit(draft, durable=True)
         engine.approvals.add(answer_from_events(asked, event))
-        call = self._calls.get(_call_of(asked.step_id))
+        call = self._calls.get(_top_step(asked.step_id))
         if call is not None:
             call.listener.resumes()
-        task = self._tasks.get(_call_of(asked.step_id))
+        task = self._tasks.get(_top_step(asked.step_id))
         if task is not None:
             yield Wake(task)
 
@@ -312,8 +312,8 @@ class _Desk:
     def _wait_for_decision(
         self, record: StepRecord, call: ClientCall, doubt: EffectInDoubtError
     ) -> Effects:
-        """Pass the doubt about a call to its callers, wait for a person's decision, and return the CallResult that
-        follows from it. At the end of the session the call stays in doubt.
+        """Report a call's doubt to its callers, and wait for a person's decision. Return the CallResult that follows.
+        At the end of the session the call stays in doubt.
         """
         step = record.path
         record.locate(doubt)
@@ -341,13 +341,13 @@ class _Desk:
         self._intents.pop(step, None)
         self._calls.pop(step).listener.ends(task.result)
 
-    def _end(self, reason: SessionEnding) -> Effects:
-        """End the session: calls that wait for a person end at once, running ones get a grace period."""
+    def _end_session(self, reason: SessionEnding) -> Effects:
+        """End the session. Calls that wait for a person end immediately; running calls receive a grace period."""
         self._ended = True
         payload = SessionEnded(reason=reason, calls=self._count)
         self._root.run.emit(draft_of(payload, self._run_id))
         self._cut_at = time.monotonic() + GRACE_SECONDS
-        waiting = {_call_of(event.step_id) for event in self._requests.values()}
+        waiting = {_top_step(event.step_id) for event in self._requests.values()}
         waiting |= self._decisions.keys()
         for step in [step for step in self._tasks if step in waiting]:
             yield Cancel(self._tasks[step], force=True)
@@ -365,9 +365,9 @@ class _Desk:
             for task in list(self._tasks.values()):
                 yield Cancel(task, force=True)
         elif time.monotonic() >= self._over_at:
-            yield from self._end("age")
+            yield from self._end_session("age")
         else:
-            yield from self._end("idle")
+            yield from self._end_session("idle")
 
 
 def _is_allowed(decision: DoubtDecision, capability: Capability) -> bool:
@@ -413,6 +413,6 @@ def _finish_decided(record: StepRecord, resolution: DoubtResolution) -> CallResu
     return CallResult(record.path, "done", answer.output, is_masked=bool(record.masks))
 
 
-def _call_of(step_id: str | None) -> str:
-    """Return the step of the call that contains a step, which may be a gate of it."""
+def _top_step(step_id: str | None) -> str:
+    """Return the step of the call that contains a step, which may be the step of a gate."""
     return StepPath(step_id or "").first().partition("@")[0]

@@ -57,15 +57,15 @@ class ProgressRelay:
     def note(self, notice: ProgressNotice) -> None:
         """Pass on a report, from any thread."""
         with suppress(RuntimeError):  # the server has ended
-            self._loop.call_soon_threadsafe(self._take, notice)
+            self._loop.call_soon_threadsafe(self._queue_notice, notice)
 
-    def _take(self, notice: ProgressNotice) -> None:
+    def _queue_notice(self, notice: ProgressNotice) -> None:
         is_free = self._sending is None or self._sending.done()
         if is_free and notice.progress > self._last:
             self._last = notice.progress
-            self._sending = asyncio.ensure_future(self._send(notice))
+            self._sending = asyncio.ensure_future(self._send_notice(notice))
 
-    async def _send(self, notice: ProgressNotice) -> None:
+    async def _send_notice(self, notice: ProgressNotice) -> None:
         with suppress(*_GONE):
             await self._client.session.report_progress(
                 notice.progress, notice.total, notice.message

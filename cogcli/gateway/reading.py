@@ -113,26 +113,26 @@ def list_prompts(offer: GatewayOffer) -> list[types.Prompt]:
 def resource_result(
     read: ReadCall, reply: CallReply
 ) -> types.ReadResourceResult | types.InputRequiredResult:
-    """Return the contents in the reply to a call. Raise MCPError if there are none."""
+    """Return the resource contents in a reply. Raise MCPError if the reply has none."""
     if isinstance(reply, types.InputRequiredResult):
         return reply
     contents = [
         {**each, "uri": read.prefix + (text_at(each, "uri") or "")}
-        for each in list_at(_value(reply), "contents")
+        for each in list_at(_require_value(reply), "contents")
         if isinstance(each, dict)
     ]
-    return _validate(types.ReadResourceResult, {"contents": contents, "_meta": reply.meta})
+    return _validate_result(types.ReadResourceResult, {"contents": contents, "_meta": reply.meta})
 
 
 def prompt_result(reply: CallReply) -> types.GetPromptResult | types.InputRequiredResult:
-    """Return the messages in the reply to a call. Raise MCPError if there are none."""
+    """Return the prompt messages in a reply. Raise MCPError if the reply has none."""
     if isinstance(reply, types.InputRequiredResult):
         return reply
-    return _validate(types.GetPromptResult, {**_value(reply), "_meta": reply.meta})
+    return _validate_result(types.GetPromptResult, {**_require_value(reply), "_meta": reply.meta})
 
 
-def _value(reply: types.CallToolResult) -> Json:
-    """Return the value that a method gave. Raise MCPError for a call that has none."""
+def _require_value(reply: types.CallToolResult) -> Json:
+    """Return the value in the reply of a method. Raise MCPError if the reply has none."""
     if reply.is_error:
         texts = (block.text for block in reply.content if isinstance(block, types.TextContent))
         raise MCPError(code=types.INVALID_REQUEST, message="\n".join(texts), data=reply.meta)
@@ -163,7 +163,7 @@ def _valid_entries(kind: type[_Listed], entries: Iterable[tuple[Json, Json]]) ->
             continue
 
 
-def _validate(kind: type[_Listed], value: dict[str, Any]) -> _Listed:
+def _validate_result(kind: type[_Listed], value: dict[str, Any]) -> _Listed:
     try:
         return kind.model_validate(value)
     except ValidationError as error:

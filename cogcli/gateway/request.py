@@ -13,7 +13,7 @@ from cogcli.gateway.program import NO_OTHER_LIMITS, SessionLimits
 
 
 class HttpListener(NamedTuple):
-    """Where a gateway listens on HTTP, and the token that each request needs."""
+    """The HTTP address of a gateway, and the token that each request must have."""
 
     address: Endpoint
     token: str
@@ -22,7 +22,7 @@ class HttpListener(NamedTuple):
 
 
 class GatewayRequest(NamedTuple):
-    """What a person who starts a gateway gives."""
+    """The options of the person who starts a gateway."""
 
     options: RunOptions
     """The options of its runs, with the pack and its intent."""

@@ -75,7 +75,7 @@ _LONGEST_NAME: Final = 100
 
 
 class OwnEpisodes(Protocol):
-    """The episodes of clients, as resources of their own."""
+    """The episodes of the clients, as MCP resources."""
 
     def list_own(self, client: ClientIdentity) -> list[types.Resource]: ...
 
@@ -116,7 +116,7 @@ class GatewayHandlers:
     ) -> types.ListResourcesResult:
         """Return the client's episode and the resources of all servers on one page. Raise MCPError for a cursor."""
         offer = await self._list_from(params)
-        own = self._episodes.list_own(_identify(client))
+        own = self._episodes.list_own(_identify_client(client))
         return types.ListResourcesResult(resources=own + list_resources(offer))
 
     async def list_templates(
@@ -142,28 +142,30 @@ class GatewayHandlers:
     async def read_resource(
         self, client: ClientRequest, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Read a resource by a call of the session. Raise MCPError if it gives no contents."""
+        """Read a resource by a call of the session. Raise MCPError if the reply has no contents."""
         if params.uri.startswith(PREFIX):
             return await self._read_own(client, params.uri)
         offer = await asyncio.shield(self._offer)
         read = find_resource(offer, params.uri)
-        reply = await self._answer(offer, read.tool, client, read.as_call(params))
+        reply = await self._answer_call(offer, read.tool, client, read.as_call(params))
         return resource_result(read, reply)
 
     async def _read_own(self, client: ClientRequest, uri: str) -> types.ReadResourceResult:
         """Read the client's episode. Raise MCPError."""
         try:
-            return await asyncio.to_thread(self._episodes.read_own, _identify(client), uri)
+            return await asyncio.to_thread(self._episodes.read_own, _identify_client(client), uri)
         except CogcliError as error:
             raise MCPError(code=types.INTERNAL_ERROR, message=_error_text(error)) from error
 
     async def get_prompt(
         self, client: ClientRequest, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
-        """Get a prompt by a call of the session. Raise MCPError if it gives no messages."""
+        """Get a prompt by a call of the session. Raise MCPError if the reply has no messages."""
         offer = await asyncio.shield(self._offer)
         read = find_prompt(offer, params.name, dict(params.arguments or {}))
-        return prompt_result(await self._answer(offer, read.tool, client, read.as_call(params)))
+        return prompt_result(
+            await self._answer_call(offer, read.tool, client, read.as_call(params))
+        )
 
     async def call(self, client: ClientRequest, params: types.CallToolRequestParams) -> CallReply:
         """Make a call of the session. Raise only MCPError, and only for a tool that does not exist."""
@@ -171,19 +173,19 @@ class GatewayHandlers:
         tool = offer.tools.get(params.name)
         if tool is None or tool.is_method:
             raise MCPError(code=types.INVALID_PARAMS, message=_unknown_text(offer, params.name))
-        return await self._answer(offer, tool, client, params)
+        return await self._answer_call(offer, tool, client, params)
 
-    async def _answer(
+    async def _answer_call(
         self,
         offer: GatewayOffer,
         tool: OfferedTool,
         client: ClientRequest,
         params: types.CallToolRequestParams,
     ) -> CallReply:
-        """Make a call of the session, and return the reply to it."""
+        """Make a call of the session, and return the reply."""
         report: dict[str, str] = {"status": "cancelled"}
         try:
-            return await self._call(offer, tool, client, params, report)
+            return await self._make_call(offer, tool, client, params, report)
         except CogcliError as error:
             report.update(status="refused", error=error.code)
             return _error_result(_error_text(error), {"cogcli/code": error.code})
@@ -194,7 +196,7 @@ class GatewayHandlers:
         finally:
             self._listener.called(params.name, report)
 
-    async def _call(
+    async def _make_call(
         self,
         offer: GatewayOffer,
         tool: OfferedTool,
@@ -207,17 +209,17 @@ class GatewayHandlers:
             report.update(status="refused", error="request.value")
             text = f"error[request.value]: `{tool.name}` does not take these arguments: {problems}"
             return _error_result(text, {"cogcli/code": "request.value"})
-        session = self._session(offer, _identify(client))
+        session = self._session(offer, _identify_client(client))
         key = text_at(dict(client.meta or {}), KEY)
         inputs = tool.inputs_from(arguments)
         for _ in range(_MISSED):
-            ticket = await self._begin(session, tool, inputs, key)
+            ticket = await self._begin_call(session, tool, inputs, key)
             future = asyncio.wrap_future(ticket.future)
             until = time.monotonic() + HOLD_SECONDS  # as long as hosts wait
             async with relay_progress(client, ticket):
-                question = await self._ask(session, ticket, future, client, params)
+                question = await self._ask_client(session, ticket, future, client, params)
                 if question is None:
-                    await self._wait(ticket, future, until)
+                    await self._wait_for_result(ticket, future, until)
             if question is not None:
                 report.update(status="asked", episode=session.episode_id, step=ticket.step_id)
                 return question
@@ -234,7 +236,7 @@ class GatewayHandlers:
                 return _tool_result(result, meta | {"cogcli/status": result.status})
         return _error_result("error[call.overloaded]: the session is ending", {})
 
-    async def _ask(
+    async def _ask_client(
         self,
         session: GatewaySession,
         ticket: CallTicket,
@@ -242,9 +244,8 @@ class GatewayHandlers:
         client: ClientRequest,
         params: types.CallToolRequestParams,
     ) -> types.InputRequiredResult | None:
-        """Ask the person at the client about a call that waits for an approval, and pass on the answer.
-
-        Return the question if the client has to ask, and to call again.
+        """Ask the person at the client about a call that waits for an approval, and pass on the answer. Return the
+        question if the client must ask its user and call again.
         """
         if not self._asks_client or not can_ask(client):
             return None
@@ -286,10 +287,10 @@ class GatewayHandlers:
             session.answer(answer)
             until, is_answered = time.monotonic() + _ANSWER_SECONDS, True
 
-    async def _wait(
+    async def _wait_for_result(
         self, ticket: CallTicket, future: asyncio.Future[CallResult | None], until: float
     ) -> None:
-        """Wait for the result of a call until a monotonic time. One that waits for a person is held for less."""
+        """Wait for the result of a call until a monotonic time. The wait is shorter for a call that needs a person."""
         while not future.done() and (left := until - time.monotonic()) > 0:
             asked = asyncio.wrap_future(ticket.requested)
             either: list[asyncio.Future[Any]] = [future, asked]
@@ -301,10 +302,10 @@ class GatewayHandlers:
             if ticket.approval_id:
                 return
 
-    async def _begin(
+    async def _begin_call(
         self, session: GatewaySession, tool: OfferedTool, inputs: Json, key: str | None
     ) -> CallTicket:
-        """Return the ticket of a call. Only the begin of a run may block, so that it is left to a thread."""
+        """Return the ticket of a call. Beginning a run may block, so it happens on a thread."""
         arguments = (tool.name, tool.capability, inputs, key)
         if session.is_live:
             return session.call(*arguments)
@@ -345,8 +346,8 @@ def server_of(handlers: GatewayHandlers) -> Server[Any]:
     return server
 
 
-def _identify(client: ClientRequest) -> ClientIdentity:
-    """Return what a request says of its client."""
+def _identify_client(client: ClientRequest) -> ClientIdentity:
+    """Return the identity that a request claims for its client."""
     about, name = client.session.client_params, ""
     if about is not None:
         name = f"{about.client_info.name} {about.client_info.version}".strip()[:_LONGEST_NAME]

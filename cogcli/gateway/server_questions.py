@@ -39,7 +39,7 @@ class QuestionForm(NamedTuple):
 
     @property
     def state(self) -> str:
-        """What a client sends back with the answer."""
+        """The text that a client returns with the answer."""
         return f"{_NAME}:{self.asked.step_id}:{digest_of([self.asked.message, self.asked.schema])}"
 
     def as_result(self) -> types.InputRequiredResult:

@@ -68,13 +68,13 @@ class Gateway:
         self._sessions = SessionPool(self._begin_session, request.rule, request.session)
 
     def load_offer(self) -> GatewayOffer:
-        """Start the servers, and return what they offer, as the rules of the pack narrow it. Blocks."""
+        """Start the servers, and return their tools as narrowed by the rules of the pack. Blocks."""
         is_governed = bool(self._options.pack)
         offer = offer_upstreams(self._settings, self._upstreams, is_governed=is_governed)
-        tools = {name: self._narrow(tool) for name, tool in offer.tools.items()}
+        tools = {name: self._narrow_tool(tool) for name, tool in offer.tools.items()}
         return offer._replace(tools=tools)
 
-    def _narrow(self, tool: OfferedTool) -> OfferedTool:
+    def _narrow_tool(self, tool: OfferedTool) -> OfferedTool:
         """Return a tool with the input schema that a client reads."""
         if self._policy is None:
             return tool
@@ -112,7 +112,7 @@ class Gateway:
 
     @property
     def hold_seconds(self) -> float:
-        """How long a call is held that waits for a person."""
+        """The seconds for which a call that waits for a person is held."""
         given = self._request.hold_seconds
         return HOLD_SECONDS if given is None else float(given)
 
@@ -144,18 +144,21 @@ def run_gateway(
     announce: Callable[[GatewayOffer], None],
 ) -> str:
     """Serve until the client on stdio disconnects or a signal arrives, and seal the sessions. Return the name of the
-    signal, or an empty text. `announce` is called with what is offered.
-
-    Raise the errors of `Gateway` before the first frame.
+    signal, or an empty text. `announce` is called with the offered tools. Raise the errors of `Gateway` before the
+    first frame.
     """
     gateway = Gateway(settings, request, listener)
     http = request.http
     if http is None:
         pipe = take_descriptors()
-        ended_by: str = anyio.run(_serve, gateway, announce, partial(_serve_stdio, pipe, signals))
+        ended_by: str = anyio.run(
+            _serve_transport, gateway, announce, partial(_serve_stdio, pipe, signals)
+        )
     else:
         redirect_standard_streams()
-        ended_by = anyio.run(_serve, gateway, announce, partial(_serve_http, http, signals))
+        ended_by = anyio.run(
+            _serve_transport, gateway, announce, partial(_serve_http, http, signals)
+        )
     # A host that has closed the stream sends a signal soon after. The episode is sealed first.
     for number in signals:
         signal.signal(number, lambda *_: None)
@@ -176,12 +179,12 @@ async def _serve_http(
     return await serve_http(web, http.socket, gateway, signals)
 
 
-async def _serve(
+async def _serve_transport(
     gateway: Gateway,
     announce: Callable[[GatewayOffer], None],
     serve: Callable[[Server[Any], Gateway], Awaitable[str]],
 ) -> str:
-    """Serve by a transport. Return the name of the signal that ended it, or an empty text."""
+    """Serve one transport. Return the name of the signal that ended it, or an empty text."""
     loop = asyncio.get_running_loop()
     offer: asyncio.Future[GatewayOffer] = loop.create_future()
 

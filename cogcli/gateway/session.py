@@ -48,7 +48,7 @@ _TRIES: Final = 3
 
 
 class SessionPlan(NamedTuple):
-    """What all runs of a session have in common."""
+    """The settings that all runs of a session share."""
 
     catalog: Catalog
     """The specs of the offered tools, and of the pack."""
@@ -118,7 +118,7 @@ class GatewaySession:
         raise OverloadedError("call.overloaded", "the session is ending", left=False)
 
     def collect(self, ticket: CallTicket) -> None:
-        """Note that the result of a call has been delivered."""
+        """Record that the result of a call was delivered."""
         live = self._live
         if live is not None and ticket.is_over:
             live.book.collect(ticket, ticket.future.result())
@@ -161,7 +161,7 @@ class GatewaySession:
         return live.inbox if live else None
 
     def answer(self, answer: PersonAnswer) -> None:
-        """Pass the answer of a person to the run. It is judged there; an answer to no open request is ignored."""
+        """Pass the answer of a person to the run, which checks it. An answer without an open request is ignored."""
         live = self._live
         if live is not None:
             live.inbox.post(answer)
@@ -193,25 +193,25 @@ class GatewaySession:
                     if self._error is not None:
                         error, self._error = self._error, None
                         raise error
-                    return self._begin()
+                    return self._begin_run()
                 if not live.inbox.is_closed:
                     return live
             live.ended.wait()
 
-    def _begin(self) -> _LiveRun:
-        """Begin a run on a thread of its own. The lock is held."""
+    def _begin_run(self) -> _LiveRun:
+        """Begin a run on a new thread. The caller holds the lock."""
         before = self._earlier.load(self._last_episode)
         live = self._live = _LiveRun(SessionInbox(), CallBook(), threading.Event())
-        prepared = _prepare(self._plan, live.inbox, before, self._settings.environ)
+        prepared = _prepare_run(self._plan, live.inbox, before, self._settings.environ)
         try:
-            threads.start(self._run, live, prepared, name="session")
+            threads.start(self._make_run, live, prepared, name="session")
         except threads.NoThread as error:
             self._live = None
             text = "the system gives no thread for a session"
             raise OverloadedError("call.overloaded", text, left=False) from error
         return live
 
-    def _run(self, live: _LiveRun, prepared: PreparedRun) -> None:
+    def _make_run(self, live: _LiveRun, prepared: PreparedRun) -> None:
         """Make one run, from its first call to its seal."""
         error: CogcliError | None = None
         result: RunResult | None = None
@@ -258,7 +258,7 @@ def _value_from_file(found: AnswerFile | DoubtAnswerFile) -> PersonAnswer | Doub
             return DoubtDecision(found.step_id, found.choice, found.output, found.by, found.reason)
 
 
-def _prepare(
+def _prepare_run(
     plan: SessionPlan, inbox: SessionInbox, before: str, environ: Mapping[str, str]
 ) -> PreparedRun:
     """Return the next run of a session. `before` is the episode that it continues."""

@@ -21,17 +21,15 @@ _LONGEST_SEGMENT: Final = 56
 
 
 def client_name(server: str, tool: str) -> str:
-    """Return the name of a tool in the list of a client: `server__tool`.
-
-    It depends on nothing but its two parts. A name that is too long, has other characters, or could stand for another
-    pair ends with a digest of the pair.
+    """Return the name of a tool in a client's list: `server__tool`. The name depends only on its two parts. If it is
+    too long, has invalid characters or is ambiguous, it ends with a digest of both parts.
     """
     name = f"{_OTHER.sub('_', server)}{_SEPARATOR}{_OTHER.sub('_', tool)}"
     is_plain = name == f"{server}{_SEPARATOR}{tool}" and len(name) <= LONGEST
     # The first separator of a plain name ends the server, so that no other pair has the name.
     if is_plain and _SEPARATOR not in server and not server.endswith("_"):
         return name
-    return f"{name[: LONGEST - _DIGEST - 1]}-{_digest(server, tool)}"
+    return f"{name[: LONGEST - _DIGEST - 1]}-{_digest_parts(server, tool)}"
 
 
 def capability_ids(server: str, tools: Iterable[str]) -> dict[str, str]:
@@ -40,27 +38,27 @@ def capability_ids(server: str, tools: Iterable[str]) -> dict[str, str]:
     Tools whose names differ in nothing else get a digest, all of them: none may take the place of another.
     """
     names = list(dict.fromkeys(tools))
-    plain = {name: _segment(name) for name in names}
+    plain = {name: _id_segment(name) for name in names}
     shared = Counter(plain.values())
-    segment = _segment(server)
+    segment = _id_segment(server)
     if segment != server:  # two servers never share a segment
-        segment = f"{segment}-{_digest(server)}"
+        segment = f"{segment}-{_digest_parts(server)}"
     return {
-        name: f"{_PREFIX}.{segment}.{word if shared[word] == 1 else f'{word}-{_digest(server, name)}'}"
+        name: f"{_PREFIX}.{segment}.{word if shared[word] == 1 else f'{word}-{_digest_parts(server, name)}'}"
         for name, word in plain.items()
     }
 
 
-def _segment(name: str) -> str:
-    """Return a name as a segment of an id. A long one is cut, and ends with a digest."""
+def _id_segment(name: str) -> str:
+    """Return a name as a segment of an id. A long name is cut, and ends with a digest."""
     if len(name) <= _LONGEST_SEGMENT and _SEGMENT.fullmatch(name):
         return name
     word = _OTHER_OF_ID.sub("_", _HUMP.sub("_", name).lower()).strip("_")
     if word and len(word) <= _LONGEST_SEGMENT:
         return word
     cut = word[: _LONGEST_SEGMENT - _DIGEST - 1].strip("_") or "tool"
-    return f"{cut}-{_digest(name)}"
+    return f"{cut}-{_digest_parts(name)}"
 
 
-def _digest(*parts: str) -> str:
+def _digest_parts(*parts: str) -> str:
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]

@@ -123,10 +123,10 @@ def with_tools(catalog: Catalog, tools: Iterable[OfferedTool]) -> Catalog:
     raws: Json = {f"skill:{SKILL}": skill}
     capabilities, bindings, services = {}, {}, {}
     for tool in tools:
-        capability, binding = _capability(tool), _binding(tool)
+        capability, binding = _build_capability(tool), _build_binding(tool)
         raws[f"capability:{tool.capability}"] = capability
         raws[f"binding:{tool.capability}"] = binding
-        raws[f"service:{tool.service.id}"] = _service(tool.service)
+        raws[f"service:{tool.service.id}"] = _build_service(tool.service)
         capabilities[tool.capability] = Capability.of(capability)
         bindings[tool.capability] = Binding.of(
             binding, layer=tool.service.layer, trusted=tool.service.trusted
@@ -157,8 +157,8 @@ def _session_skill() -> Json:
     }
 
 
-def _service(service: Service) -> Json:
-    """Return a service as its file would declare it, without values of variables."""
+def _build_service(service: Service) -> Json:
+    """Return a service in the form of its file, without values of variables."""
     raw: Json = {"id": service.id, "kind": service.kind, **service.settings}
     if service.declares_network:
         raw["network"] = service.network
@@ -167,7 +167,7 @@ def _service(service: Service) -> Json:
     return raw
 
 
-def _capability(tool: OfferedTool) -> Json:
+def _build_capability(tool: OfferedTool) -> Json:
     definition = read_record(ToolDefinition, tool.definition)
     required = set(read_record(ObjectSchema, definition.inputSchema).required)
     raw: Json = {
@@ -186,7 +186,7 @@ def _capability(tool: OfferedTool) -> Json:
     return raw
 
 
-def _binding(tool: OfferedTool) -> Json:
+def _build_binding(tool: OfferedTool) -> Json:
     seconds = tool.service.metadata.timeout_seconds or CALL_SECONDS
     return {
         "id": tool.capability,

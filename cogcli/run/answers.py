@@ -31,7 +31,7 @@ class RequestAnswer(NamedTuple):
 
 
 class Approver(NamedTuple):
-    """The person who answers, and why. `by` is `NAME` or `NAME:ROLE`: what they say of themselves."""
+    """The person who answers, and the reason. `by` is `NAME` or `NAME:ROLE`, as the person states it."""
 
     by: str
     reason: str = ""
@@ -87,8 +87,8 @@ def require_approvers(
     signatures: AnswerSignatures,
     now: str,
 ) -> None:
-    """Raise the error of the first answer that the user is not allowed to give (`run/approver.py`), or whose signature
-    does not count or is missing.
+    """Raise the error of the first answer that the user may not give, or whose signature is missing or invalid. See
+    `run/approver.py`.
     """
     by, start = approver.by, start_of(started)
     agent_id = str(start.agent.request.agent.get("agent_id", "")) if start.agent else ""
@@ -113,7 +113,7 @@ def require_approvers(
 
 
 def state_answer(request: ApprovalRequested, by: str, *, granted: bool) -> AnswerStatement:
-    """Return what a person signs who answers a request. `by` is `NAME` or `NAME:ROLE`."""
+    """Return the statement that a person signs to answer a request. `by` is `NAME` or `NAME:ROLE`."""
     name, role = parse_approver(request, by)
     return AnswerStatement(
         approval_id=request.approval_id,

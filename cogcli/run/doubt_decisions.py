@@ -79,7 +79,7 @@ class OpenDoubts:
             return key
         is_closed = False
         if not _is_harmless(intent, capability.effect):
-            resolution, is_closed = yield from self._resolve(run, intent, capability, key)
+            resolution, is_closed = yield from self._resolve_doubt(run, intent, capability, key)
             if resolution is None or resolution.choice != "rerun":
                 return key
         if is_closed:
@@ -87,9 +87,9 @@ class OpenDoubts:
         self._record_repeat(intent, key=key if is_closed else None)
         return key
 
-    def _resolve(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
-        """Return the resolution of a call in doubt, or None if it is undecided; and whether the service has promised
-        to reject the call's key.
+    def _resolve_doubt(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
+        """Return the resolution of a call in doubt, or None if it is undecided. Also return whether the service has
+        promised to reject the call's key.
         """
         recorded = self._recorded_resolution(intent)
         if recorded is not None:
@@ -101,7 +101,7 @@ class OpenDoubts:
             self._repeated_in[intent.id] = later
             known = None
         answer = self._answers.get(intent.step_id) or self._answers.get(None)
-        return self._record(intent, known or answer), is_closed
+        return self._record_resolution(intent, known or answer), is_closed
 
     def _ask_probe(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
         """Return the resolution from the capability's probe, or None if it has no probe or the probe's reply
@@ -168,7 +168,9 @@ class OpenDoubts:
             decided.verdict or "", decision.agent_id or "", decided.reason or "", decided.output
         )
 
-    def _record(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
+    def _record_resolution(
+        self, intent: Event, resolution: DoubtResolution | None
+    ) -> DoubtResolution | None:
         """Append a resolution as a durable `policy.decided` event, and return it. If it is None, append nothing."""
         if resolution is None:
             return None

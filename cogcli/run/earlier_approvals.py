@@ -50,10 +50,10 @@ def _is_same_policy(start: RecordedStart, prepared: PreparedRun) -> bool:
     names = (before.keys() | after.keys()) - {"budget"}
     if any(before.get(name) != after.get(name) for name in names):
         return False
-    return _packs(start.pins.specs) == _packs(prepared.catalog.pins)
+    return _pack_pins(start.pins.specs) == _pack_pins(prepared.catalog.pins)
 
 
-def _packs(pins: Mapping[str, str]) -> dict[str, str]:
+def _pack_pins(pins: Mapping[str, str]) -> dict[str, str]:
     return {name: digest for name, digest in pins.items() if name.startswith("pack:")}
 
 
@@ -122,12 +122,14 @@ class RedeemableApprovals:
         """By step: why its latest approval was not taken over."""
 
     def redeem(self, call: AskedCall, now: str) -> EarlierApproval | None:
-        """Take over the approval of this call, synced, and return it. Return None if there is none."""
+        """Transfer the earlier approval of this call to this run, on disk, and return it. Return None if the call has
+        no earlier approval.
+        """
         self._refusals.pop(call.step_id, None)
         for approval in self._approvals:
             if approval.step_id != call.step_id or approval.gate != call.gate:
                 continue
-            refusal = _explain_difference(approval, call, now) or self._take_over(approval)
+            refusal = _explain_difference(approval, call, now) or self._transfer(approval)
             if not refusal:
                 return approval
             origin = f"the approval {approval.approval_id} of {approval.origin.episode_id}"
@@ -135,11 +137,11 @@ class RedeemableApprovals:
         return None
 
     def explain_refusal(self, step_id: str) -> str:
-        """Return why an approval of this step was not taken over. Empty if there was none."""
+        """Return why an earlier approval of this step was not used. Empty if the step had none."""
         return self._refusals.get(step_id, "")
 
-    def _take_over(self, approval: EarlierApproval) -> str:
-        """Take over an approval, synced. Return why not; empty if this run has it now."""
+    def _transfer(self, approval: EarlierApproval) -> str:
+        """Transfer an approval to this run, on disk. Return the reason if that failed; otherwise empty."""
         # A copied rerun in another runs directory cannot see who else takes the approval over.
         if not (self._runs_dir / approval.origin.episode_id).is_dir():
             return "cannot be taken over: its episode is not in this runs directory"

@@ -95,12 +95,12 @@ def _build_curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
     headers = dict.fromkeys(request.headers, "")
     if request.media_type:
         headers["content-type"] = request.media_type
-    data = _encode(request.body)
+    data = _body_to_bytes(request.body)
     seen = ReceivedRequest(attempt.method or "POST", path, query, headers, data)
     return curl_line(seen, f"{origin}://{host}", service, binding)
 
 
-def _encode(body: Any) -> bytes:
+def _body_to_bytes(body: Any) -> bytes:
     """Return a recorded body as bytes: a string in UTF-8, another value as JSON."""
     if body is None:
         return b""
@@ -116,8 +116,8 @@ def _suggest_address(error: RuntimeErrorBase, catalog: Catalog | None) -> str:
 
 
 def offline_binding(capability: str, catalog: Catalog | None) -> str:
-    """Return `CAP=BINDING` for a trusted binding of the capability that runs in this process. Empty if there is
-    none.
+    """Return `CAP=BINDING` for a trusted binding of the capability that runs in this process. Empty if the catalog has
+    no such binding.
     """
     if catalog is None:
         return ""

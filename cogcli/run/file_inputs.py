@@ -34,7 +34,7 @@ _UNREAD: Final = PinnedFile("", "", 0, "")
 
 
 class FileScope(NamedTuple):
-    """Where the files of inputs may lie. Folders are absolute, with links followed."""
+    """The folders that may contain the files of inputs. Paths are absolute, with links followed."""
 
     reads: ReadableFiles
     """What a run may read at all."""
@@ -129,16 +129,16 @@ def _pin_value(value: object, pinning: _Pinning) -> object:
 
 def _pin_path(path: str, pinning: _Pinning) -> PinnedFile:
     try:
-        real = _resolve(path, pinning)
+        real = _resolve_links(path, pinning)
     except RuntimeErrorBase as refused:
         text = f"input `{pinning.name}`: {refused.message}"
         raise _FileFault("input.file", text, refused.hint) from refused
-    return _measure(real, os.path.basename(path), path, pinning)
+    return _pin_file(real, os.path.basename(path), path, pinning)
 
 
 def _pin_again(found: PinnedFile, pinning: _Pinning) -> PinnedFile:
     """Return the file of an earlier run, which must be unchanged."""
-    pinned = _measure(found.path, found.name, found.path, pinning)
+    pinned = _pin_file(found.path, found.name, found.path, pinning)
     if pinned != found:
         text = f"input `{pinning.name}`: `{visible(found.path[:_SHOWN])}` has changed since the earlier run"
         hint = f"give it again, if it is meant: -p {pinning.name}=@PATH"
@@ -146,7 +146,7 @@ def _pin_again(found: PinnedFile, pinning: _Pinning) -> PinnedFile:
     return pinned
 
 
-def _measure(real: str, name: str, shown: str, pinning: _Pinning) -> PinnedFile:
+def _pin_file(real: str, name: str, shown: str, pinning: _Pinning) -> PinnedFile:
     """Return the pinned file. `shown` is its path in messages. Raise _FileFault."""
     try:
         return pin_file(real, name)
@@ -156,7 +156,7 @@ def _measure(real: str, name: str, shown: str, pinning: _Pinning) -> PinnedFile:
         raise _FileFault(code, text) from refused
 
 
-def _resolve(path: str, pinning: _Pinning) -> str:
+def _resolve_links(path: str, pinning: _Pinning) -> str:
     """Return a path with links followed. Raise _FileFault, or the errors of `ReadableFiles.checked_path`."""
     scope, origin, name = pinning.scope, pinning.origin, pinning.name
     if origin == CLIENT:
@@ -187,13 +187,13 @@ def assume_files(fields: Fields, given: Json) -> Json:
     values = dict(given)
     for name, field in fields.items():
         if name in given and is_file_field(field):
-            values[name] = _assume(given[name])
+            values[name] = _placeholder_value(given[name])
     return values
 
 
-def _assume(value: object) -> object:
+def _placeholder_value(value: object) -> object:
     if isinstance(value, list):
-        return [_assume(each) for each in value]
+        return [_placeholder_value(each) for each in value]
     return _UNREAD.to_payload() if isinstance(value, str) else value
 
 

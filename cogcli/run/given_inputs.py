@@ -130,13 +130,13 @@ def convert_texts(given: Mapping[str, object], fields: Fields) -> tuple[Json, li
     for name, value in given.items():
         wanted = fields[name].type if name in fields else "any"
         try:
-            inputs[name] = _convert(value, wanted, name)
+            inputs[name] = _convert_value(value, wanted, name)
         except UsageError as error:
             problems.append(error)
     return inputs, problems
 
 
-def _convert(value: object, wanted: str, name: str) -> object:
+def _convert_value(value: object, wanted: str, name: str) -> object:
     """Return a given value in its declared type. Raise UsageError."""
     if isinstance(value, InputFile):
         if wanted == "file" and value.path == "-":
@@ -209,10 +209,10 @@ def raise_together(
     *,
     doubtful: Iterable[str] = (),
 ) -> None:
-    """Raise all errors as one ProblemsFound, or a single error unchanged. Return if there is none.
+    """Raise all errors as one ProblemsFound, or a single error unchanged. Return if there is no error.
 
-    `error` is the error of loading the skill. `doubtful` names inputs that were given but unreadable, with `*`
-    for all. Their `input.missing` is omitted. ProblemsFound determines the order and the exit code.
+    `error` is the error of loading the skill. `doubtful` names inputs that were given but unreadable, with `*` for all.
+    Their `input.missing` is omitted. ProblemsFound determines the order and the exit code.
     """
     if not problems and error is None:
         return

@@ -88,7 +88,7 @@ class RunIdentity(NamedTuple):
 
 
 class EarlierRun(NamedTuple):
-    """What a rerun takes over from the run before it. Empty for a first run."""
+    """The results and approvals that a rerun reuses. Empty for a first run."""
 
     results: Mapping[str, ReusedResult] = {}
     """The results of the steps that are not run, by step path."""
@@ -143,8 +143,8 @@ def launch(
 ) -> RunResult:
     """Run a prepared run to its end as a new sealed episode, and return its result.
 
-    A rerun takes over what `earlier` holds. All attempts go through `intercept`. Without an `identity` the run gets
-    new ids. Raise UnusableEnvironment if the log cannot be written; the written part stays readable.
+    A rerun reuses the results in `earlier`. All attempts go through `intercept`. Without an `identity` the run gets new
+    ids. Raise UnusableEnvironment if the log cannot be written; the written part stays readable.
     """
     control = control or Control()
     ledger = open_ledger(environment, prepared.policy)
@@ -221,7 +221,7 @@ class _Launch(NamedTuple):
             listener=listener,
             approvals=approvals,
             signatures=environment.signatures,
-            earlier_approvals=_redeemable(environment, self.journal, earlier.approvals),
+            earlier_approvals=_redeemable_approvals(environment, self.journal, earlier.approvals),
             taken_over=earlier.results,
             effects=earlier.effects,
             policy=prepared.policy,
@@ -233,7 +233,9 @@ class _Launch(NamedTuple):
 
     @property
     def _may_have_waypoints(self) -> bool:
-        """Whether finished rounds can be left out when the log is read: the steps alone decide what follows."""
+        """Return whether readers of the log may skip finished rounds, because only steps decide how the run
+        continues.
+        """
         prepared = self.prepared
         deciders = (prepared.policy, prepared.agent, *self.earlier, prepared.contradictions.lenient)
         return not any(deciders) and has_foldable_loops(prepared.catalog)
@@ -264,10 +266,10 @@ def open_ledger(environment: RunEnvironment, policy: CallPolicy | None) -> Limit
     return ledger
 
 
-def _redeemable(
+def _redeemable_approvals(
     environment: RunEnvironment, journal: Journal, approvals: Sequence[EarlierApproval]
 ) -> EarlierApprovals | None:
-    """Return the unused approvals that a rerun may take over. None if there are none."""
+    """Return the unused approvals that a rerun may use; None if `approvals` is empty."""
     if not approvals:
         return None
     from cogcli.run.earlier_approvals import RedeemableApprovals  # only a rerun needs it
@@ -280,9 +282,8 @@ def _redeemable(
 def _create_journal(
     environment: RunEnvironment, options: RunOptions, redactor: Redactor
 ) -> Journal:
-    """Return the log of a new episode with ids of its own, which holds the exclusive name of its run.
-
-    Raise UnusableEnvironment `env.runs-dir`, `run.exclusive`.
+    """Return the journal of a new episode with new ids. The episode holds the exclusive name of its run. Raise
+    UnusableEnvironment `env.runs-dir`, `run.exclusive`.
     """
     ids = environment.ids
     episode_id = f"ep_{ids.ulid()}"

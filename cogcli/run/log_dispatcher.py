@@ -148,10 +148,8 @@ class LogDispatcher:
         return log.answered_at.get(key) or (closing.seq if closing else None)
 
     def _recorded_answer(self, attempt: Attempt) -> Answer:
-        """Return the recorded answer, or raise the recorded error of the attempt.
-
-        If there is neither, raise the error from `error_of_ending` for a closed step, otherwise what
-        `end_unanswered` raises.
+        """Return the recorded answer, or raise the recorded error of the attempt. Without either, raise the error of
+        `error_of_ending` for a closed step, or of `end_unanswered` for an open one.
         """
         log = self._log
         result = log.result(attempt.run_id, attempt.step_id, attempt.number)

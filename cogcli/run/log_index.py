@@ -92,7 +92,7 @@ class LogIndex:
     """The calls of a log, and its events in order per step."""
 
     def __init__(self, events: Iterable[Event], waypoint: LogFromWaypoint | None = None) -> None:
-        """Index the events of a log. With `waypoint` those that it leaves out are not among them."""
+        """Index the events of a log. With `waypoint`, the events of skipped rounds are missing."""
         self.ended = ClosedScopes()
         self.closings = self.ended.steps
         self.intents: dict[ScopeKey, Event] = {}
@@ -321,8 +321,8 @@ class LogIndex:
         )
 
     def _find_request(self, answer: Event) -> Event | None:
-        """Return the event that describes what a person answered. An approval that a rerun took over describes it
-        itself.
+        """Return the request that a person answered. An approval transferred by a rerun contains its own description,
+        so it is returned itself.
         """
         if Approval.of(answer.payload).taken_from is not None:
             return answer
@@ -331,8 +331,8 @@ class LogIndex:
     def unused_grants(self, may_have_left: Callable[[LogIndex, Event], bool]) -> list[Grant]:
         """Return the approvals of this log whose call cannot have left, in order.
 
-        Those of a step with a rejection are left out, and those that this run took over from another one.
-        `may_have_left` judges the write-ahead record of a call.
+        Approvals of a step with a rejection are excluded, and so are those that this run received from another one.
+        `may_have_left` returns whether the call of a write-ahead record may have left.
         """
         rejected = {
             (event.run_id, event.step_id)
@@ -439,8 +439,8 @@ class LogIndex:
 
     @property
     def result_source_by_step(self) -> dict[str, str]:
-        """By step path the source of its result: the event of the earlier call whose answer it reused, or the
-        idempotency key of the call that it made.
+        """The source of each step's result, by step path. The source is the event of the reused earlier call, or the
+        idempotency key of the call.
         """
         made = {
             step: StepStarted.of(event.payload).idempotency_key
@@ -511,13 +511,15 @@ class LogIndex:
     def next_recorded(
         self, event_type: str, run_id: str, path: str | None, cause: str | None
     ) -> Event | None:
-        """Return the recorded event that the next draft of this type will match, or None. It stays in the index."""
+        """Return the recorded event that the next draft of this type will match, or None. The event stays in the
+        index.
+        """
         answer = cause if event_type == "policy.decided" else None
         queue = self._queues.get((event_type, run_id, path, answer))
         return queue[0] if queue else None
 
     def did_not_leave(self, attempt: CallAttempt) -> bool:
-        """Return whether an attempt has no intent in the log, or a result by which it did not leave."""
+        """Return whether the request of an attempt did not leave: the log has no intent, or a result that proves it."""
         _, run_id, step_id, number = attempt
         key = (run_id, step_id)
         numbers = {CallRetried.of(event.payload).attempt for event in self.repeats.get(key, ())}
@@ -675,7 +677,7 @@ def _build_reused_result(
 
 
 def answer_from_events(request: Event, answer: Event, *, used: bool = False) -> ApprovalAnswer:
-    """Return a person's answer together with the request that it answers."""
+    """Return a person's answer together with its request."""
     approval = Approval.of(answer.payload)
     asked, granted = _parse_request(request), answer.event_type == "approval.granted"
     return ApprovalAnswer(
@@ -686,12 +688,16 @@ def answer_from_events(request: Event, answer: Event, *, used: bool = False) -> 
         answer.timestamp,
         used,
         answer.id,
-        signed=_find_signed(asked, approval, granted=granted),
+        signed=_find_signed_answer(asked, approval, granted=granted),
     )
 
 
-def _find_signed(asked: RequestedAction, answer: Approval, *, granted: bool) -> SignedAnswer | None:
-    """Return what the signature of an answer to this request has to cover, with the signature. None without one."""
+def _find_signed_answer(
+    asked: RequestedAction, answer: Approval, *, granted: bool
+) -> SignedAnswer | None:
+    """Return the statement that the signature of an answer must cover, and the signature. None for an unsigned
+    answer.
+    """
     if answer.signature is None:
         return None
     by, role = answer.by or "", answer.role or ""
@@ -718,7 +724,7 @@ def _parse_request(request: Event) -> RequestedAction:
 def _matching_key(item: Draft | Event) -> tuple[str | None, ...]:
     """Return the key by which drafts are matched with recorded events.
 
-    The first event of a nested run has a new run id, so its key contains none. Each answer of a person leads to
+    The first event of a nested run has a new run id, so its key contains no run id. Each answer of a person leads to
     its own decision.
     """
     kind = "step" if row_of(item.event_type).closes else item.event_type
@@ -764,7 +770,7 @@ def index_events(
     foreign: Iterable[Event],
     waypoint: LogFromWaypoint | None = None,
 ) -> LogIndex:
-    """Return the index of the events of a log. With `waypoint` those that it leaves out are not among them.
+    """Return the index of the events of a log. With `waypoint`, the events of skipped rounds are missing.
 
     Events in `foreign` have no proof of origin, so their payloads are checked first. Raise UnusableEnvironment
     `episode.unreadable` for an event that no cogcli log contains.
@@ -796,7 +802,7 @@ _OF_ANSWERS: Final = frozenset(
 
 
 def _is_of_answer(event: Event) -> bool:
-    """Return whether an event records an answer of a person, or begins or ends such a record of a waiting run."""
+    """Return whether an event records an answer of a person, or begins or ends the session that records it."""
     if event.event_type in _OF_ANSWERS:
         return True
     if event.event_type != RunResumed.event.name:

@@ -77,10 +77,10 @@ def governed_by(
     slots: Mapping[str, str], own: OwnSkill | None = None, *, edition: int = LATEST_EDITION,
     is_shadow: bool = False,
 ) -> RunPolicy:  # fmt: skip
-    """Return the policy of a run under a pack. `own` is the skill of the run, or None for an agent. `edition` is that
-    of the checks. With `is_shadow` no rule is enforced.
+    """Return the policy of a run under a pack.
 
-    Raise UsageError for a mode above the pack's.
+    `own` is the skill of the run, or None for an agent. `edition` is the edition of the checks. With `is_shadow` no
+    rule is enforced. Raise UsageError for a mode above the pack's.
     """
     budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
     rules = Policy.of(pack, is_shadow=is_shadow)
@@ -104,9 +104,7 @@ def governed_by(
 
 
 def fill_slots(intent: PackIntent, inputs: Mapping[str, object]) -> dict[str, str]:
-    """Return the entity of each slot of an intent, as `type:id`, taken from the input that the slot's parameter
-    names.
-    """
+    """Return the entity of each slot of an intent as `type:id`. The id is the input that the slot's parameter names."""
     return {
         name: f"{slot.type}:{inputs[slot.param]}"
         for name, slot in intent.slots.items()
@@ -125,9 +123,8 @@ def _find_host(catalog: Catalog, service: Service) -> str:
 
 
 def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
-    """Return the pack that a run names, with what further packs add to it.
-
-    Raise UnusableEnvironment `pack.unknown`, `pack.mismatch`; UsageError if two packs contradict each other.
+    """Return the pack of a policy request, merged with its additional packs. Raise UnusableEnvironment `pack.unknown`,
+    `pack.mismatch`. Raise UsageError if two packs contradict each other.
     """
     others = [_find_pack(catalog, reference) for reference in request.with_packs]
     return compose(_find_pack(catalog, request.pack), others)

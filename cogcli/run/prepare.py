@@ -56,8 +56,8 @@ FRAME: Final[Fields] = {
 
 
 class AgentRun(NamedTuple):
-    """The members that only an agent's run has in its first event, and the program that it runs. The agent is ours, or
-    the client of a gateway.
+    """The members that only an agent's run has in its first event, and the program of the run. The agent is built-in,
+    or the client of a gateway.
     """
 
     task: str
@@ -125,12 +125,12 @@ class RunRequest(NamedTuple):
 
     @property
     def pack_ref(self) -> str:
-        """The pack that governs the run, as `id@version` with its hash. Empty if there is none."""
+        """The pack that governs the run, as `id@version` with its hash. Empty without a pack."""
         return self.options.pack
 
     @property
     def pack_refs(self) -> tuple[str, ...]:
-        """The pack that governs the run, and the packs that add to it. Empty if there is none."""
+        """The pack that governs the run, then its additional packs. Empty without a pack."""
         return (self.options.pack, *self.options.with_packs) if self.options.pack else ()
 
     @property
@@ -227,8 +227,8 @@ def _add_host_hint(problem: Problem, skill: Skill | None, inputs: Mapping[str, o
 
 
 def _resolve_value(value: object, inputs: Mapping[str, object]) -> object:
-    """Return the value of a step's input before the run: the run input that it references, otherwise the value
-    itself.
+    """Return a step's input value before the run: the run input that it references. Return any other value
+    unchanged.
     """
     if isinstance(value, str) and value.startswith("inputs."):
         return inputs.get(value.split(".")[1])
@@ -299,7 +299,7 @@ def check_given(fields: Fields, request: RunRequest) -> CheckedInputs:
 def check_inputs(fields: Fields, given: Json) -> tuple[Json, list[Problem]]:
     """Return the inputs with defaults applied, and all problems: unknown names first, then missing and wrong values."""
     problems = [
-        _problem(
+        _build_problem(
             "input.unknown",
             f"inputs/{name}",
             f"no input `{name}`",
@@ -316,7 +316,9 @@ def check_inputs(fields: Fields, given: Json) -> tuple[Json, list[Problem]]:
             found = url.partition("://")[2]
             message = f"`{place}`: a URL begins with https:// or http://, found `{found}`"
             hint = suggestion_hint([url])
-        problems.append(_problem(f"input.{kind}", f"inputs/{place}", f"input {message}", hint))
+        problems.append(
+            _build_problem(f"input.{kind}", f"inputs/{place}", f"input {message}", hint)
+        )
     return kept, problems
 
 
@@ -350,7 +352,7 @@ def _describe_field(field: FieldSpec) -> str:
 def check_frame(given: Json) -> tuple[Json, list[Problem]]:
     """Return the requested fields of the frame, and all problems."""
     problems = [
-        _problem(
+        _build_problem(
             "frame.field",
             f"frame/{name}",
             f"the frame has no `{name}`",
@@ -361,12 +363,12 @@ def check_frame(given: Json) -> tuple[Json, list[Problem]]:
     ]
     kept, violations = fit_values(FRAME, given)
     problems += [
-        _problem("frame.field", f"frame/{v.place}", f"frame {v.message}") for v in violations
+        _build_problem("frame.field", f"frame/{v.place}", f"frame {v.message}") for v in violations
     ]
     return kept, problems
 
 
-def _problem(code: str, path: str, message: str, hint: str = "") -> Problem:
+def _build_problem(code: str, path: str, message: str, hint: str = "") -> Problem:
     return Problem(code, "E", "", 0, 0, f"/{path}", message, hint)
 
 

@@ -33,7 +33,7 @@ from cogcli.run.prepare import RunEnvironment
 
 
 class LockedRun(NamedTuple):
-    """A waiting run whose log this process holds, and the answers to its requests."""
+    """A waiting run whose log this process has locked, and the answers to its requests."""
 
     journal: Journal
     log: LogIndex
@@ -84,8 +84,8 @@ def record_answers(
     with ExitStack() as opened:
         runs = []
         for directory in sorted(requests):
-            journal, log = _lock(environment, directory, opened)
-            runs.append(_checked(journal, log, requests[directory], granted=granted))
+            journal, log = _lock_log(environment, directory, opened)
+            runs.append(_require_open_requests(journal, log, requests[directory], granted=granted))
         now = environment.clock.now()
         for run in runs:
             require_approvers(run.started, run.answers, approver, environment.signatures, now)
@@ -99,10 +99,10 @@ def record_answers(
             run.pause()
 
 
-def _lock(
+def _lock_log(
     environment: RunEnvironment, directory: Path, opened: ExitStack
 ) -> tuple[Journal, LogIndex]:
-    """Return the journal of a waiting run, which `opened` closes, and the index of its log."""
+    """Return the journal of a waiting run and the index of its log. `opened` closes the journal."""
     sign, owner = environment.signer(), environment.owner()
     with open_episode(directory) as folder:
         if has_only_foreign_records(folder, owner, sign):
@@ -121,8 +121,10 @@ def _lock(
     return journal, log
 
 
-def _checked(journal: Journal, log: LogIndex, ids: Iterable[str], *, granted: bool) -> LockedRun:
-    """Return the run with an answer to each of these requests, all of which must be open."""
+def _require_open_requests(
+    journal: Journal, log: LogIndex, ids: Iterable[str], *, granted: bool
+) -> LockedRun:
+    """Return the run with an answer to each of these requests. Raise an error unless all of them are open."""
     if log.started is None:
         raise UnusableEnvironment("episode.unreadable", "this log has no beginning")
     asked = {ApprovalRequested.of(each.payload).approval_id: each for each in log.open_requests}

@@ -177,13 +177,13 @@ class RedecisionFold:
             case RunStarted():
                 self._started = self._started or payload
             case StepCompleted():
-                self._learn(event, payload)
+                self._learn_facts(event, payload)
         if type(turn := getattr(payload, "turn", None)) is int:
             self._turn = turn
         for observe in filter(None, {self._recorded.observe, self._policy.observe}):
             observe(event)
 
-    def _learn(self, event: Event, payload: StepCompleted) -> None:
+    def _learn_facts(self, event: Event, payload: StepCompleted) -> None:
         called = called_by(event.payload)
         if called:
             for each in {id(one): one for one in (self._recorded, self._policy)}.values():
@@ -203,7 +203,7 @@ class RedecisionFold:
         run_state = RunState(
             state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())
         )
-        case, verdict, limits = self._decide(capability, event, decided, run_state)
+        case, verdict, limits = self._decide_again(capability, event, decided, run_state)
         if self._use is not None:
             judged = self._use.judge(event, decided, RuledCall(verdict, limits.claims, lifted))
             if why := self._explain_masked_read(case, judged.verdict or verdict):
@@ -224,11 +224,11 @@ class RedecisionFold:
         masked = _find_masked_read(self._policy, case, verdict)
         return f"`{masked}` is masked in the log" if masked else ""
 
-    def _decide(
+    def _decide_again(
         self, capability: Capability, event: Event, decided: PolicyDecided, state: RunState
     ) -> tuple[JudgedCall, Verdict, LimitedCall]:
-        """Rebuild the call of a recorded decision, and return it with the verdict of the policy's rules, and its
-        limits. The facts and counters are those known then.
+        """Rebuild the call of a recorded decision. Return the call, the verdict of the policy's rules, and the call's
+        limits. Facts and counters are those at the time of the decision.
         """
         self._policy.turn = self._turn
         before = self._policy.replace_facts(KnownFacts(self._facts_at_decision(decided)))

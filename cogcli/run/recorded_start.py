@@ -52,7 +52,7 @@ def _restrict_hint(type: OptionType, hint: Any) -> Any:
 
 
 def find_recorded_problem(event_type: str, payload: Any) -> str | None:
-    """Return one line about what is wrong with the payload of a known event type, or None."""
+    """Return a one-line message about an invalid payload of a known event type. Return None for a valid payload."""
     problem = problem_of(event_type, payload)
     if problem or event_type != "run.started":
         return problem

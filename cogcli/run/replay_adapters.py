@@ -46,10 +46,10 @@ _NEW_MEMBERS: Final = frozenset(
 
 
 class ReplayDifference(NamedTuple):
-    """The first difference between a replay and its log.
+    """The first difference between a replay and its log. `what` is a sentence.
 
-    `what` is a sentence. `recorded` and `replayed` are the two values, or None on a side without such an event.
-    `seq` is None for an event that only the replay has.
+    `recorded` and `replayed` are the two values, or None on a side without such an event. `seq` is None for an event
+    that exists only in the replay.
     """
 
     seq: int | None
@@ -135,8 +135,8 @@ class ReplaySink:
             raise EndOfLog
         if end is None or log.ended.follows_signal(end):
             # Cancelled twice, without a grace period: the answer never came.
-            self._cancel()
-            self._cancel()
+            self._cancel_like_log()
+            self._cancel_like_log()
         elif key not in log.closings and not _is_end_by_timeout(end):
             raise EffectInDoubtError(
                 "effect.in-doubt", "whether it happened was never known", left=True
@@ -146,7 +146,7 @@ class ReplaySink:
             attempt.cancel.hold_back("cancelled before it left")
         raise CallNeverAnswered
 
-    def _cancel(self) -> None:
+    def _cancel_like_log(self) -> None:
         if self._signal is not None:
             self._control.cancel(self._signal)
 
@@ -178,7 +178,7 @@ class ReplaySink:
         if self._is_before_signal(recorded):
             self._due_before_signal -= 1
             if not self._due_before_signal and not self._control.signals:
-                self._cancel()
+                self._cancel_like_log()
         return recorded
 
     def _accept_unrecorded(self, draft: Draft) -> Event:
@@ -186,14 +186,14 @@ class ReplaySink:
         the same errors as `append`."""
         if self._starts_after_signal(draft):
             if not self._control.signals:
-                self._cancel()
+                self._cancel_like_log()
             raise Cancelled(external=True)
         if self._may_be_missing(draft):
             return _event_outside_log(draft)
         if not self._log.stops_early:
             what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
             raise ReplayDiverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
-        if not self._missing:
+        if not self._missing_events:
             raise EndOfLog
         return _event_outside_log(draft)
 
@@ -259,9 +259,9 @@ class ReplaySink:
         return is_aborted and draft.step_id is not None and not self._log.stops_early
 
     @property
-    def _missing(self) -> list[Event]:
-        """The recorded events that have no draft yet. The end of a run by a full disk is omitted, since the
-        engine does not write it.
+    def _missing_events(self) -> list[Event]:
+        """Return the recorded events that have no draft. The recorded end by a full disk is excluded, since the engine
+        does not write it.
         """
         full = self._log.full_disk_end
         return [
@@ -272,7 +272,7 @@ class ReplaySink:
 
     def find_missing(self) -> ReplayDifference | None:
         """Return the difference for the first recorded event without a draft in the replay, or None."""
-        missing = self._missing
+        missing = self._missing_events
         if not missing:
             return self._compare_full_disk_end()
         event = missing[0]

@@ -63,7 +63,7 @@ class JudgedUse(NamedTuple):
 
 
 class _CounterUse:
-    """What one call added to a counter: as recorded, and the bounds of what it would add."""
+    """The amount that one call added to a counter: the recorded amount, and the bounds of the replayed one."""
 
     __slots__ = ("at", "high", "low", "recorded")
 
@@ -76,7 +76,7 @@ class _CounterUse:
 
 
 class CounterHistory:
-    """The counters of all compared sessions, whose events come in the order of time."""
+    """The counters of all compared sessions. Their events are applied in order of time."""
 
     def __init__(self) -> None:
         self._uses: dict[tuple[str, str | None], list[_CounterUse]] = defaultdict(list)
@@ -84,8 +84,8 @@ class CounterHistory:
     def find_bounds(
         self, claim: LimitClaim, recorded: Decimal | None, at: float
     ) -> tuple[Decimal, Decimal]:
-        """Return the least and the most that a counter may hold. `recorded` is what it held, or None if that is
-        unknown: then it may be full.
+        """Return the lowest and the highest possible value of a counter. `recorded` is its recorded value; None means
+        unknown, so the counter may be full.
         """
         uses = [
             use for use in self._uses[claim.limit.id, claim.owner] if _is_within(claim, use, at)
@@ -98,7 +98,7 @@ class CounterHistory:
         return sum_exactly((before, low)), sum_exactly((before, *(use.high for use in uses)))
 
     def add(self, claim: LimitClaim, use: _CounterUse) -> None:
-        """Add what a call counts for a claim."""
+        """Add the amount of a call to the counter of a claim."""
         self._uses[claim.limit.id, claim.owner].append(use)
 
 
@@ -157,7 +157,7 @@ class ReplayedUse:
     def judge(self, event: Event, decided: PolicyDecided, call: RuledCall) -> JudgedUse:
         """Return the verdict on a recorded call, and count the call as far as it would be made."""
         at = seconds_of(event.timestamp)
-        found = self._spend(self._limit_call(decided, call, at))
+        found = self._apply_budget(self._limit_call(decided, call, at))
         key = event.run_id, event.step_id
         outcome = _MAYBE if found.verdict is None else _outcome_of(found.verdict)
         was_open = self._pending.pop(key, None)
@@ -167,7 +167,7 @@ class ReplayedUse:
         counted = _find_counted(found.verdict, call.claims)
         pending = _Pending(outcome, call.claims, counted, at, decided.reason == "approved")
         if decided.verdict != "allow" and outcome.most:
-            uses = self._count(pending, recorded=False, key=key)
+            uses = self._count_use(pending, recorded=False, key=key)
             pending = pending._replace(uses=uses)
         self._pending[key] = pending
         return found
@@ -177,7 +177,7 @@ class ReplayedUse:
         key = event.run_id, event.step_id
         match payload:
             case StepStarted(capability=str()) if key in self._pending:
-                self._begin(key)
+                self._count_made_call(key)
             case CallRetried() if key in self._uses:
                 self._add_attempt(_YES)
             case StepFinished() if key in self._uses:
@@ -189,18 +189,20 @@ class ReplayedUse:
             case StepFinished():
                 self._pending.pop(key, None)
 
-    def _begin(self, key: _Key) -> None:
+    def _count_made_call(self, key: _Key) -> None:
         """Count a call that was made."""
         pending = self._pending.pop(key)
         if not pending.uses:
-            self._count(pending, recorded=True, key=key)
+            self._count_use(pending, recorded=True, key=key)
             return
         for claim, use in zip(pending.claims, pending.uses, strict=False):
             use.recorded = (claim.amount or _NONE) if self._was_counted(claim, pending) else _NONE
             use.low = use.high * pending.outcome.least
 
-    def _count(self, pending: _Pending, *, recorded: bool, key: _Key) -> tuple[_CounterUse, ...]:
-        """Count a call for its budget and its limits, and return what it adds."""
+    def _count_use(
+        self, pending: _Pending, *, recorded: bool, key: _Key
+    ) -> tuple[_CounterUse, ...]:
+        """Count a call for its budget and its limits, and return the amounts that it adds."""
         self._add_attempt(pending.outcome)
         uses = []
         for claim in pending.claims:
@@ -225,7 +227,9 @@ class ReplayedUse:
         self._made = _Outcome(made.least + outcome.least, made.most + outcome.most)
 
     def _limit_call(self, decided: PolicyDecided, call: RuledCall, at: float) -> JudgedUse:
-        """Return the verdict with the limits applied, for the least and for the most that their counters may hold."""
+        """Return the verdict with the limits applied, for the lowest and the highest possible values of the
+        counters.
+        """
         known = [claim for claim in call.claims if claim.is_known]
         low, high = {}, {}
         for claim in known:
@@ -234,13 +238,13 @@ class ReplayedUse:
             held = recorded.get(claim.limit.id) if recorded else None
             low[claim.limit.id], high[claim.limit.id] = self._counters.find_bounds(claim, held, at)
         least, most = (
-            _lift(apply_limits(call.verdict, call.claims, used), call.lifted)
+            _remove_gates(apply_limits(call.verdict, call.claims, used), call.lifted)
             for used in (low, high)
         )
         return JudgedUse(least) if _is_equal(least, most) else JudgedUse(None, UNKNOWN_COUNT)
 
-    def _spend(self, found: JudgedUse) -> JudgedUse:
-        """Return the verdict after the budget of the run."""
+    def _apply_budget(self, found: JudgedUse) -> JudgedUse:
+        """Return the verdict with the budget of the run applied."""
         verdict = found.verdict
         if verdict is None or verdict.outcome != "allow" or self._limit is None:
             return found
@@ -253,7 +257,7 @@ class ReplayedUse:
         )
 
 
-def _lift(verdict: Verdict, lifted: Iterable[tuple[str, str]]) -> Verdict:
+def _remove_gates(verdict: Verdict, lifted: Iterable[tuple[str, str]]) -> Verdict:
     return verdict.lifted() if (verdict.outcome, verdict.gate) in lifted else verdict
 
 
@@ -279,13 +283,13 @@ def _find_counted(verdict: Verdict | None, claims: tuple[LimitClaim, ...]) -> fr
 
 
 def _find_equal_limits(recorded: Pack, pack: Pack) -> frozenset[str]:
-    """Return the limits that count the same calls in both packs, so that recorded counters hold for both."""
-    before = {limit.id: _counted(limit) for limit in recorded.policy.limits}
+    """Return the limits that count the same calls in both packs, so that recorded counters are valid for both."""
+    before = {limit.id: _counting_key(limit) for limit in recorded.policy.limits}
     return frozenset(
-        limit.id for limit in pack.policy.limits if before.get(limit.id) == _counted(limit)
+        limit.id for limit in pack.policy.limits if before.get(limit.id) == _counting_key(limit)
     )
 
 
-def _counted(limit: CumulativeLimit) -> tuple[object, ...]:
-    """Return what determines which calls a limit counts, and how."""
+def _counting_key(limit: CumulativeLimit) -> tuple[object, ...]:
+    """Return the members of a limit that determine which calls it counts, and how."""
     return limit.scope, limit.sum, limit.per, limit.window_s, limit.over == "deny"

@@ -87,9 +87,8 @@ def find_first_step(plan: StepPlan, from_step: str | None) -> dict[str, str]:
 
 
 def find_failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
-    """Return the loops over items that did not complete, mapped to the reason to run them again.
-
-    Raise UsageError `usage.flag` if there is none.
+    """Return the loops over items that did not complete, mapped to the reason to run them again. Raise UsageError
+    `usage.flag` if every loop completed.
     """
     loops = [planned.step.id for planned in plan.steps if planned.step.config.foreach is not None]
     found = {
@@ -143,9 +142,9 @@ def _reuse_of(log: LogIndex, why: dict[str, str], taken: Mapping[str, ReusedResu
 def keep_equal_items(
     reuse: ReusedSteps, log: LogIndex, plan: StepPlan, inputs: Mapping[str, object]
 ) -> ReusedSteps:
-    """Return the reuse without the results of items that are others with these inputs of the new run.
+    """Return the reuse without the results of items that differ under the inputs of the new run.
 
-    Only a loop whose items come from the inputs can have other items: the steps before it are reused.
+    Only a loop whose items come from the inputs can have different items, because the steps before it are reused.
     """
     started = log.started
     if started is None:
@@ -156,14 +155,16 @@ def keep_equal_items(
         paths = [path for path in reuse.steps if _is_item_of(StepPath(path), (planned.step.id,))]
         if not paths:
             continue
-        before, after = _items_of(planned, plan, started), _items_of(planned, plan, renewed)
-        dropped |= {path for path in paths if _item_at(before, path) != _item_at(after, path)}
+        before, after = _loop_items(planned, plan, started), _loop_items(planned, plan, renewed)
+        dropped |= {
+            path for path in paths if _canonical_item(before, path) != _canonical_item(after, path)
+        }
     taken = {path: result for path, result in reuse.steps.items() if path not in dropped}
     return _reuse_of(log, reuse.why, taken)
 
 
-def _items_of(planned: PlannedStep, plan: StepPlan, started: Event) -> list[object]:
-    """Return the items of a loop with the inputs of a first event. Empty if they come from another step."""
+def _loop_items(planned: PlannedStep, plan: StepPlan, started: Event) -> list[object]:
+    """Return the items of a loop for the inputs of a first event. Empty if the items come from another step."""
     try:
         found = value_of(
             planned.expressions["foreach"], Scope(initial_state(started)), plan.skill.inputs, {}
@@ -173,8 +174,10 @@ def _items_of(planned: PlannedStep, plan: StepPlan, started: Event) -> list[obje
     return found if isinstance(found, list) else []
 
 
-def _item_at(items: list[object], path: str) -> bytes | None:
-    """Return the item of a path as canonical JSON, in which `1` and `true` differ. None if there is none."""
+def _canonical_item(items: list[object], path: str) -> bytes | None:
+    """Return the item of a path as canonical JSON, in which `1` and `true` differ. None if the list has no such
+    item.
+    """
     number = path.rpartition("#")[2]
     is_there = number.isdecimal() and int(number) < len(items)
     return canonical(items[int(number)]) if is_there else None

@@ -53,7 +53,7 @@ class _RecordedEffect(Record):
 
 
 class EffectQuestion(NamedTuple):
-    """Effects of one step, or of a part of it, that need the same choice."""
+    """Effects of one step or of one of its parts that need the same choice."""
 
     step: str
     effects: tuple[Effect, ...]
@@ -81,7 +81,7 @@ class EffectQuestion(NamedTuple):
 
 
 class RerunEffects(NamedTuple):
-    """The effects of an earlier run, those that a rerun would repeat, and the choices made so far."""
+    """The effects of an earlier run, the effects that a rerun would repeat, and the choices about them."""
 
     known: Mapping[str, Effect]
     """All effects by step path."""
@@ -164,10 +164,8 @@ class RerunEffects(NamedTuple):
 
 
 def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
-    """Return the calls that later reruns repeat. Each id of a write-ahead record maps to the id of the newest
-    such episode.
-
-    Reads the first line of every episode that is newer than this one.
+    """Return the calls that later reruns repeat. Each id of a write-ahead record maps to the id of the newest such
+    episode. The first line of every newer episode is read.
     """
     found: dict[str, str] = {}
     store = Store(runs_dir)

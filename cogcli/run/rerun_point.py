@@ -57,7 +57,9 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
 
 
 def _repeats_effects(steps: Container[str], loop: str, log: LogIndex) -> bool:
-    """Return whether a rerun of these steps repeats a call with effects, apart from what it keeps of the loop."""
+    """Return whether a rerun of these steps repeats a call with effects. Results that the rerun reuses of the loop do
+    not count.
+    """
     return any(
         effect.kind == "effect" and not _is_kept(effect.step, loop, log)
         for effect in find_effects(log).values()
@@ -90,7 +92,7 @@ def find_rerun_point_in_events(
 
 
 def _has_done_items(log: LogIndex, step: str) -> bool:
-    """Return whether a step of the root run is a loop over items, at least one of which is completed."""
+    """Return whether a step of the root run is a loop over items with at least one completed item."""
     begun = log.intents.get((log.root, step))
     if begun is None or StepStarted.of(begun.payload).items is None:
         return False

@@ -101,8 +101,7 @@ def publish(
     export: Callable[[Path], str] | None,
     hooks: Callable[[RunResult], tuple[CogcliError, ...]] | None,
 ) -> RunResult:
-    """Pass the end or the pause of a run to the collector and to the hooks, and return the result with what failed.
-
+    """Pass the end or the pause of a run to the collector and to the hooks. Return the result with the errors of both.
     The log is closed before, so that a hook can answer a request.
     """
     result = export_trace(result, export)
@@ -175,7 +174,7 @@ def finish_run(
 def _with_reasons(
     result: RunResult, finished: FinishedRun, log: LogIndex, catalog: Catalog | None
 ) -> RunResult:
-    """Return the result of a run that did not end well, with its error and with what continues it."""
+    """Return the result of a run that did not succeed, with its error and the options to continue it."""
     # A run that ends well imports none of these.
     from cogcli.run.error_payload import error_payload
     from cogcli.run.failed_call import describe_failed_call

@@ -107,7 +107,7 @@ class ResumeRequest(NamedTuple):
 
     @property
     def only_rejects(self) -> bool:
-        """Whether the request rejects and gives no permission: that needs no specs, services and secrets."""
+        """Whether the request rejects and grants nothing. Such a request needs no specs, services or secrets."""
         return bool(self.reject) and not (
             self.approve or self.in_doubt or self.inputs or self.abort
         )
@@ -304,7 +304,7 @@ class _Resumption(NamedTuple):
                 return self._run_engine(engine, control, agent)
             except CogcliError as error:
                 if error in self.refusals:
-                    self._pause()
+                    self._leave_waiting()
                 if not isinstance(error, UnusableEnvironment):
                     raise
                 is_full = error.code == "env.disk" and not request.abort
@@ -328,8 +328,8 @@ class _Resumption(NamedTuple):
                 self.refusals.append(error)
             yield
 
-    def _pause(self) -> None:
-        """Leave the run waiting: its answer is recorded, and what follows it may not start now."""
+    def _leave_waiting(self) -> None:
+        """Leave the run waiting: its answer is recorded, but the next work may not start now."""
         payload = RunPaused(reason="answered: `resume` continues the run")
         self.journal.append(draft_of(payload, self.log.root or ""), durable=True)
         persist_pending(self.journal)
@@ -344,8 +344,8 @@ class _Resumption(NamedTuple):
     def _environment_with_typed_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that were typed when the run started.
 
-        The first event names their inputs, and the files that it may send. If it has no proof of origin, no permission
-        is granted.
+        The first event lists their inputs and the files that it may send. Without a proof of the event's origin, no
+        permission is granted.
         """
         if not self.journal.is_allowed(self.started.seq):
             return self.environment
@@ -431,7 +431,7 @@ class _Resumption(NamedTuple):
         return recorded_approvals(self.started, self.directory, shared=self.environment.shared)
 
     def _live_files(self, catalog: Catalog, agent: AgentRun | None) -> SnapshotWriter:
-        """Return what writes the files of the run while it is alive."""
+        """Return the writer of the run's files during the run."""
         start, log = start_of(self.started), self.log
         limits = PolicyRequest.recorded(start)
         earlier = start.effects or start.taken_over or start.contracts or start.approvals

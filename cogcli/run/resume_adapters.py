@@ -85,9 +85,10 @@ class NewEventListener:
 
 
 class ResumeSink:
-    """Returns the recorded event of a draft, at most once each. If there is none, appends the draft.
+    """Returns the recorded event of a draft, at most once each, or appends the draft.
 
-    With `abort`, a draft that starts new work ends the run instead. With `refusals` it raises the first of them.
+    With `abort`, a draft that starts new work ends the run instead. With `refusals`, such a draft raises the first of
+    them.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class ResumeSink:
             self.dispatcher.mark_delivered(recorded)
             return recorded
         if self._abort and row_of(draft.event_type).begins:
-            self._cancel(ABORT)
+            self._cancel_run(ABORT)
             raise Cancelled
         if self._refusals and row_of(draft.event_type).begins:
             raise self._refusals[0]
@@ -136,9 +137,8 @@ class ResumeSink:
         return event
 
     def _leave_log_if_passed(self, closed: ScopeKey, leave: Callable[[], None]) -> None:
-        """Leave the log after the end of a step, unless something in the log still decides about the run.
-
-        That is an event that the run has not drafted yet, or a call that the log has begun and not ended.
+        """Stop matching the log after the end of a step, unless a later event of the log still affects the run. Such an
+        event has no draft yet, or begins a call that has no end in the log.
         """
         self._open_calls.discard(closed)
         if self._log.is_passed and not self._open_calls:
@@ -152,7 +152,7 @@ class ResumeSink:
     def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
         """End a call without a recorded answer, since its step has ended in the log or the run is being closed."""
         if self._abort or attempt is None:
-            self._cancel(ABORT)
+            self._cancel_run(ABORT)
         else:
             self._repeat_signal(self._log.ended.find_end(attempt.run_id, attempt.step_id))
         raise Cancelled
@@ -161,17 +161,16 @@ class ResumeSink:
         """Cancel the run if the recorded run was ended by a signal before `end`."""
         signal = self._log.ended.signal
         if signal is not None and end is not None and self._log.ended.follows_signal(end):
-            self._cancel(signal)
+            self._cancel_run(signal)
 
-    def _cancel(self, signal: str) -> None:
-        """Cancel the run twice, which skips the grace period, since there is no call to wait for."""
+    def _cancel_run(self, signal: str) -> None:
+        """Cancel the run twice. That skips the grace period, since no call is running."""
         self._control.cancel(signal)
         self._control.cancel(signal)
 
     def _find_closing_event(self, draft: Draft) -> Event | None:
-        """Return the event that closed the scope of a draft, or None if the scope is open.
-
-        `gate.decided` comes after the end of the gate itself, so its scope is the guarded step.
+        """Return the event that closed the scope of a draft, or None if the scope is open. `gate.decided` follows the
+        end of the gate, so its scope is the guarded step.
         """
         step_id = draft.step_id
         if draft.event_type == "gate.decided" and step_id:

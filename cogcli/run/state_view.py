@@ -15,15 +15,15 @@ from cogcli.episode.projection import Projection
 
 
 class RunStateReader:
-    """The requested parts of `state.json` after the events so far. Other parts are not computed."""
+    """The requested parts of `state.json` after the events read so far. Other parts are not computed."""
 
     def __init__(self, parts: Collection[str]) -> None:
         self._projection = Projection()
         of: dict[str, Callable[[], Any]] = {
             "goal": self._projection.goal,
-            "plan": self._plan,
+            "plan": self._plan_part,
             "memory": self._projection.memory,
-            "outcomes": self._outcomes,
+            "outcomes": self._outcomes_part,
         }
         self._parts = {name: of[name] for name in sorted(parts)}
 
@@ -37,10 +37,10 @@ class RunStateReader:
         """Return the parts by name. Later events do not change the returned lists."""
         return {name: part() for name, part in self._parts.items()}
 
-    def _plan(self) -> Json:
+    def _plan_part(self) -> Json:
         plan = self._projection.plan.result()
         return {**plan, "steps": [dict(step) for step in plan["steps"]]}
 
-    def _outcomes(self) -> Json:
+    def _outcomes_part(self) -> Json:
         outcomes = self._projection.outcomes()
         return {**outcomes, "actions": list(outcomes["actions"])}

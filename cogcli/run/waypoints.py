@@ -17,7 +17,7 @@ from cogcli.specs.catalog import Catalog
 
 
 def has_foldable_loops(catalog: Catalog) -> bool:
-    """Return whether the skills of a run have loops, and only such whose rounds a waypoint may leave out."""
+    """Return whether the skills of a run have loops, and a waypoint may skip the rounds of every one of them."""
     configs = [step.config for skill in catalog.skills.values() for step in skill.steps]
     loops = [each for each in configs if each.foreach is not None or each.while_ is not None]
     collects = any(each.foreach is not None and each.foreach.collects for each in loops)
@@ -27,7 +27,7 @@ def has_foldable_loops(catalog: Catalog) -> bool:
 def live_files(
     journal: Journal, run_id: str, *, has_waypoints: bool, fold: WaypointFold | None = None
 ) -> SnapshotWriter:
-    """Return what writes the files of a run while it is alive. `fold` is that of the log so far, None for a new run."""
+    """Return the writer of a run's files during the run. `fold` is the fold of the log so far; None for a new run."""
     snapshots = Snapshots(journal)
     if not has_waypoints:
         return snapshots

@@ -57,7 +57,7 @@ def check_batch(settings: Settings, batch_id: str) -> list[Finding]:
 
 
 class _ExpectedRows:
-    """The ledger's record of the output: which lines have a row, and 8 bytes of the hash of each."""
+    """The lines that must have a row in the output, according to the ledger, with 8 bytes of the hash of each row."""
 
     def __init__(self, lines: int) -> None:
         self._ended = LineSet()
@@ -65,55 +65,56 @@ class _ExpectedRows:
         self._hashes = array("Q", bytes(8 * (lines + 1)))
 
     def note(self, entry: LedgerEntry, row: bytes | None) -> bool:
-        """Note an entry and its row; None if the row cannot be made again. Return False if an earlier entry counts."""
+        """Record the row that belongs to an entry; None if the row cannot be rebuilt. Return False if an earlier entry
+        of the line counts instead.
+        """
         if entry.line in self._final:
             return False
         self._ended.add(entry.line)
         if entry.is_final:
             self._final.add(entry.line)
-        self._hashes[entry.line] = 0 if row is None else _hash_of_row(row)
+        self._hashes[entry.line] = 0 if row is None else _row_hash(row)
         return True
 
     def problem(self, line: int, row: bytes) -> str:
-        """Return what is wrong with a row of the output; empty if it is as expected."""
+        """Return a message about a wrong row of the output; empty if the row matches the ledger."""
         if line not in self._ended:
             return "has a row, and no entry in the ledger"
         expected = self._hashes[line]
         return (
-            "has a row that differs from its episode"
-            if expected not in (0, _hash_of_row(row))
-            else ""
+            "has a row that differs from its episode" if expected not in (0, _row_hash(row)) else ""
         )
 
     def first_missing(self, seen: LineSet) -> int:
-        """Return the first line with an entry and without a row; 0 if there is none."""
+        """Return the first line that has an entry but no row; 0 if every entry has one."""
         lines = range(1, len(self._hashes))
         return next((line for line in lines if line in self._ended and line not in seen), 0)
 
 
-def _hash_of_row(row: bytes) -> int:
+def _row_hash(row: bytes) -> int:
+    """Return the first 8 bytes of a row's hash, as a number."""
     return int.from_bytes(sha256(row).digest()[:8]) or 1
 
 
 class _Try(NamedTuple):
-    """Which try of a line an entry is, and of which batch."""
+    """The number of a line's try, and the batch in which the try ran."""
 
     key: BatchKey
     attempt: int
 
 
 class _KnownLines:
-    """What follows from the lines of the input: the hash of each, and the last part of its episode's id."""
+    """Values derived from the input lines: each line's hash, and the last part of its episode id."""
 
     def __init__(self, key: BatchKey, tries: Mapping[int, _Try] = MappingProxyType({})) -> None:
-        """`tries` are those of lines that ran again, by line. All other lines ran for the first time."""
+        """`tries` maps lines that ran again to their tries. All other lines ran for the first time."""
         self._key = key
         self._tries = tries
         self._hashes = array("Q", [0])
         self._parts = array("Q", [0])
 
     def add(self, line: int, data: bytes) -> None:
-        """Add the next line."""
+        """Add the next input line."""
         key, attempt = self._tries.get(line, _Try(self._key, 1))
         self._hashes.append(int(line_hash(data), 16))
         self._parts.append(key.line_id_suffix(LineTask(line, attempt, data)))
@@ -156,19 +157,21 @@ class _BatchCheck:
             yield from self._check_shard(header, shard)
 
     def _check_origin(self, header: BatchHeader) -> Iterator[Finding]:
-        """Yield the findings about header and input. Only a header of the user's own names a file that is read."""
+        """Yield the findings about header and input. The input file is read only if the user's own process wrote the
+        header.
+        """
         try:
             self._batch.read_header(find_key(self._settings.environ))
             self._lines = self._read_lines(header)
         except CogcliError as error:
             if error.code == "batch.foreign":
-                yield _finding(error.code, "warning", HEADER, error.message)
+                yield _build_finding(error.code, "warning", HEADER, error.message)
                 return
             text = f"ids were not compared with the input: {error.message}"
-            yield _finding("batch.input-changed", "warning", HEADER, text)
+            yield _build_finding("batch.input-changed", "warning", HEADER, text)
 
     def _read_lines(self, header: BatchHeader) -> _KnownLines:
-        """Return what follows from the input. Raise CogcliError if it is gone or was changed."""
+        """Return the values derived from the input. Raise CogcliError if the input is missing or was changed."""
         folder = self._batch.folder
         path = os.fspath(folder.path / LINES) if folder.holds(LINES) else header.input.path
         sums = folder.read(SUMS, limit=1 << 30).decode("ascii", "replace").split()
@@ -198,6 +201,7 @@ class _BatchCheck:
         return key
 
     def _check_shard(self, header: BatchHeader, shard: Shard) -> Iterator[Finding]:
+        """Yield the findings about the ledger, the episodes and the output of a shard."""
         output = self._find_output(shard)
         with ExitStack() as opened:
             table = None
@@ -213,12 +217,14 @@ class _BatchCheck:
     def _check_ledger(
         self, header: BatchHeader, shard: Shard, expected: _ExpectedRows, table: TableRows | None
     ) -> Iterator[Finding]:
-        """Yield the findings about a ledger and its episodes, and note what follows for the output."""
+        """Yield the findings about a ledger and its episodes. Add the rows that the output must have to `expected` and
+        `table`.
+        """
         reading = self._batch.read_ledger(shard)
         for entry in reading:
             yield from self._check_entry(header, shard, entry, reading.count)
             if entry.line <= header.input.lines:
-                row = self._row(entry)
+                row = self._rebuild_row(entry)
                 if expected.note(entry, row) and table is not None:
                     table.note(entry.line, row)
         if reading.fault:
@@ -246,11 +252,12 @@ class _BatchCheck:
         yield from self._check_episode(shard, entry, number)
 
     def _check_episode(self, shard: Shard, entry: LedgerEntry, number: int) -> Iterator[Finding]:
+        """Yield a finding if an entry does not match its episode."""
         directory = self._path_of(entry)
         is_archived = self._archives is not None and self._archives.has(directory.name)
         if not directory.is_dir() and not is_archived:
             text = f"`{directory.name}` does not exist: it was removed"
-            yield _finding("episode.missing", "warning", shard.ledger, text, number)
+            yield _build_finding("episode.missing", "warning", shard.ledger, text, number)
             return
         try:
             verified = verify_episode(directory, self._trusted)
@@ -258,19 +265,25 @@ class _BatchCheck:
                 if each.severity == "error":
                     yield each._replace(file=f"{directory.name}/{each.file}")
                     return
-            if entry.is_final and entry.error is None and not self._agrees(entry, directory):
+            if (
+                entry.is_final
+                and entry.error is None
+                and not self._matches_episode(entry, directory)
+            ):
                 text = f"the entry of line {entry.line} differs from `{directory.name}`"
                 yield error_finding("batch.damaged", shard.ledger, number, text)
         except CogcliError as error:
             yield error_finding(error.code, directory.name, 0, error.message)
 
-    def _agrees(self, entry: LedgerEntry, directory: Path) -> bool:
-        """Return whether an entry is that of its episode, at its place. Raise CogcliError for a damaged episode."""
+    def _matches_episode(self, entry: LedgerEntry, directory: Path) -> bool:
+        """Return whether an entry matches its episode and the place of the episode. Raise CogcliError for a damaged
+        episode.
+        """
         found = result_from_episode(directory, entry.line, entry.attempt, entry.input_hash)
-        return found.placed(entry.at).entry == entry and not self._is_elsewhere(entry)
+        return found.placed(entry.at).entry == entry and not self._is_missing_in_archive(entry)
 
-    def _is_elsewhere(self, entry: LedgerEntry) -> bool:
-        """Return whether the archive of an entry has no such episode at its place. A removed archive is fine."""
+    def _is_missing_in_archive(self, entry: LedgerEntry) -> bool:
+        """Return whether the entry's archive exists but has no such episode at its place."""
         path = self._archive.directory / entry.archive
         if not entry.archive or not path.is_file():
             return False
@@ -287,7 +300,7 @@ class _BatchCheck:
     # -- output --------------------------------------------------------------------------------------------------------
 
     def _find_output(self, shard: Shard) -> str:
-        """Return the path of the results of a shard; empty if there is no such file."""
+        """Return the path of a shard's result file; empty if the file does not exist."""
         command = self._batch.find_command(shard)
         if command is None or command.output == STDOUT or not os.path.lexists(command.output):
             return ""
@@ -301,7 +314,7 @@ class _BatchCheck:
             for number, text in table.problems(output):
                 yield error_finding("batch.rows", name, number, text)
         except ServiceResolutionError as error:
-            yield _finding(error.code, "warning", name, f"not compared: {error.message}")
+            yield _build_finding(error.code, "warning", name, f"not compared: {error.message}")
         except CogcliError as error:
             yield error_finding(error.code, name, error.line, error.message)
 
@@ -320,8 +333,8 @@ class _BatchCheck:
         if missing:
             yield error_finding("batch.rows", name, 0, f"line {missing} has no row")
 
-    def _row(self, entry: LedgerEntry) -> bytes | None:
-        """Return the row of an entry; None if it cannot be made again."""
+    def _rebuild_row(self, entry: LedgerEntry) -> bytes | None:
+        """Return the row of an entry, rebuilt from its episode. Return None if the episode is not readable."""
         if entry.error is not None or entry.episode is None:
             return result_from_entry(entry).row
         try:
@@ -331,7 +344,7 @@ class _BatchCheck:
             return None
 
 
-def _finding(
+def _build_finding(
     code: str, severity: FindingSeverity, file: str, message: str, line: int = 0
 ) -> Finding:
     return Finding(code, severity, file, line, message)

@@ -40,7 +40,7 @@ _LARGEST: Final = 64 * 1024 * 1024
 
 
 class Shard(NamedTuple):
-    """A part of the lines: those whose number, counted from 0, is `place` modulo `parts`."""
+    """One part of a batch: the lines whose number, counted from 0, is `place` modulo `parts`."""
 
     place: int = 0
     parts: int = 1
@@ -52,17 +52,17 @@ class Shard(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """The ending of its files' names. Empty for the only shard."""
+        """The suffix of the shard's file names. Empty if the batch has one shard."""
         return "" if self.parts == 1 else f"-{self.place + 1}-of-{self.parts}"
 
     @property
     def ledger(self) -> str:
-        """The name of its ledger."""
+        """The file name of the shard's ledger."""
         return f"ledger{self.suffix}.jsonl"
 
     @property
     def command(self) -> str:
-        """The name of the file that records how it was last run."""
+        """The name of the file that records the command of the shard's last run."""
         return f"command{self.suffix}.json"
 
     def has(self, line: int) -> bool:
@@ -70,7 +70,7 @@ class Shard(NamedTuple):
         return (line - 1) % self.parts == self.place
 
     def count_lines(self, lines: int) -> int:
-        """Return how many of this many lines belong to the shard."""
+        """Return how many of the first `lines` lines belong to the shard."""
         return (lines - self.place + self.parts - 1) // self.parts
 
 
@@ -97,7 +97,7 @@ class BatchFolder:
 
     @classmethod
     def make(cls, runs_dir: str, batch_id: str) -> BatchFolder:
-        """Open the folder of a batch, and create it if it does not exist. Raise UnusableEnvironment."""
+        """Open the folder of a batch, creating it if necessary. Raise UnusableEnvironment."""
         path = batches_dir(runs_dir) / batch_id
         try:
             return cls(Folder.open(path, make=True))
@@ -118,9 +118,9 @@ class BatchFolder:
     # -- header --------------------------------------------------------------------------------------------------------
 
     def create_header(self, header: BatchHeader, key: bytes) -> BatchHeader:
-        """Write the header unless one exists, and return the header that counts. Raise UnusableEnvironment."""
+        """Write the header unless one exists, and return the header on disk. Raise UnusableEnvironment."""
         unsigned = header.replace(mac="")
-        signed = header.replace(mac=_mac(unsigned.json, key))
+        signed = header.replace(mac=_authentication_code(unsigned.json, key))
         data = orjson.dumps(signed.json, option=orjson.OPT_INDENT_2) + b"\n"
         temporary = f".tmp-{os.urandom(8).hex()}"
         place = self.folder.path / HEADER
@@ -138,7 +138,7 @@ class BatchFolder:
         return self.read_header(key)
 
     def _place_header(self, temporary: str) -> None:
-        """Give the header its name unless another process was first."""
+        """Rename the temporary file to the header's name, unless another process has already created a header."""
         path = self.folder.path
         try:
             os.link(path / temporary, path / HEADER)
@@ -151,14 +151,16 @@ class BatchFolder:
         self.folder.unlink(temporary)
 
     def find_header(self, key: bytes) -> BatchHeader | None:
-        """Return the header; None if there is none yet. Raise UnusableEnvironment."""
+        """Return the header, or None if it does not exist. Raise UnusableEnvironment."""
         return self.read_header(key) if self.folder.holds(HEADER) else None
 
     def read_header(self, key: bytes) -> BatchHeader:
-        """Return the header, which is the user's own. Raise UnusableEnvironment `batch.foreign` or `batch.damaged`."""
+        """Return the header, after checking that this user wrote it. Raise UnusableEnvironment `batch.foreign` or
+        `batch.damaged`.
+        """
         header = read_header(self.folder)
         unsigned = header.replace(mac="")
-        if not compare_digest(_mac(unsigned.json, key), header.mac):
+        if not compare_digest(_authentication_code(unsigned.json, key), header.mac):
             raise UnusableEnvironment(
                 "batch.foreign",
                 f"`{self.batch_id}` is not known to be yours: no key of yours vouches for its {HEADER}",
@@ -186,18 +188,20 @@ class BatchFolder:
         return read_ledger(self.folder, shard.ledger, self.batch_id, shard.name)
 
     def write_command(self, shard: Shard, command: ShardCommand, key: bytes) -> None:
-        """Record how a shard is run now. The caller holds its ledger. Raise UnusableEnvironment `env.disk`."""
-        signed = command.replace(mac=_mac(command.json, key))
+        """Record the command that runs a shard. The caller must hold the shard's ledger. Raise UnusableEnvironment
+        `env.disk`.
+        """
+        signed = command.replace(mac=_authentication_code(command.json, key))
         self.folder.replace(shard.command, orjson.dumps(signed.json) + b"\n", sync=False)
 
     def read_own_command(self, shard: Shard, key: bytes) -> ShardCommand:
-        """Return how a shard was last run by the user. Raise UnusableEnvironment `batch.foreign`: a command of
-        unknown origin could name any output.
+        """Return the command of a shard's last run. Raise UnusableEnvironment `batch.foreign` if this user did not
+        write it, because a foreign command could name any output.
         """
         command = self.find_command(shard)
         unsigned = {} if command is None else {**command.json}
         mac = str(unsigned.pop("mac", ""))
-        if command is None or not compare_digest(_mac(unsigned, key), mac):
+        if command is None or not compare_digest(_authentication_code(unsigned, key), mac):
             raise UnusableEnvironment(
                 "batch.foreign",
                 f"`{self.batch_id}`: how it was run is not known to be yours",
@@ -206,7 +210,7 @@ class BatchFolder:
         return command
 
     def find_command(self, shard: Shard) -> ShardCommand | None:
-        """Return how a shard was last run; None if that is unknown."""
+        """Return the command of a shard's last run; None if no command is recorded."""
         try:
             return read_record(ShardCommand, _read_json(self.folder, shard.command), whole=True)
         except (UnreadableFile, ValueError):
@@ -230,12 +234,13 @@ def find_shards(names: Iterable[str], stem: str, ending: str = "") -> list[Shard
     return sorted(found, key=lambda shard: (shard.parts, shard.place))
 
 
-def _mac(json: Json, key: bytes) -> str:
+def _authentication_code(json: Json, key: bytes) -> str:
+    """Return the message authentication code of a document, in hex."""
     return blake2b(canonical(json), key=key, digest_size=32, person=_PERSON).hexdigest()
 
 
 def read_header(folder: Folder) -> BatchHeader:
-    """Return the header of a batch of any writer. Raise UnusableEnvironment `batch.damaged`."""
+    """Return the header of a batch without checking who wrote it. Raise UnusableEnvironment `batch.damaged`."""
     try:
         return read_record(BatchHeader, _read_json(folder, HEADER), whole=True)
     except (UnreadableFile, ValueError) as error:
@@ -245,7 +250,7 @@ def read_header(folder: Folder) -> BatchHeader:
 
 
 def _read_json(folder: Folder, name: str) -> object:
-    """Return the JSON in a file of a batch. Raise UnreadableFile or ValueError."""
+    """Return the JSON in a file of the batch folder. Raise UnreadableFile or ValueError."""
     value: object = orjson.loads(folder.read(name, limit=_LARGEST))
     return value
 
@@ -260,9 +265,8 @@ def batch_ids(runs_dir: str) -> list[str]:
 
 
 def find_batch(runs_dir: str, text: str) -> str:
-    """Return the id of the batch that a user names by id, by its beginning, or as `ba_last`, the newest.
-
-    Raise UsageError `batch.unknown`.
+    """Return the id of the batch that matches a user's text. The text is an id, its beginning, or `ba_last` for the
+    newest batch. Raise UsageError `batch.unknown`.
     """
     if text == NEWEST:
         newest = max(_creation_times(runs_dir), default=(0, ""))[1]
@@ -282,7 +286,7 @@ def _creation_times(runs_dir: str) -> Iterator[tuple[int, str]]:
 
 
 def unknown_batch_error(text: str, found: list[str] | None = None) -> UsageError:
-    """Return the error for a text that names no batch, or several."""
+    """Return the error for a text that matches no batch or several."""
     what = f"fits {len(found)} batches" if found else "is no batch here"
     names = ", ".join((found or [])[:10])
     expected = "the id of a batch, four or more characters of it after ba_, or ba_last"
@@ -290,7 +294,7 @@ def unknown_batch_error(text: str, found: list[str] | None = None) -> UsageError
 
 
 def batches_with_output(runs_dir: str, output: str) -> Iterator[str]:
-    """Yield the ids of the batches that last wrote to this file."""
+    """Yield the ids of the batches whose last run wrote to this file."""
     for id in batch_ids(runs_dir):
         with BatchFolder.open(runs_dir, id) as batch:
             commands = [batch.find_command(shard) for shard in batch.shards()]

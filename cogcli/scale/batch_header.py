@@ -27,7 +27,7 @@ _WITHOUT_EFFECT: Final = ("trace_id", "max_workers", "durability")
 
 
 def describe_batch(batch: PreparedBatch, request: BatchRequest) -> BatchHeader:
-    """Return the header of the batch without its id."""
+    """Return the header of the batch, with an empty id."""
     given = batch.prepared.request
     options = given.options.json
     return BatchHeader(
@@ -53,7 +53,7 @@ def describe_batch(batch: PreparedBatch, request: BatchRequest) -> BatchHeader:
 
 
 def _with_generation(header: BatchHeader, generation: int) -> BatchHeader:
-    """Return the header with the id of a generation."""
+    """Return the header with this generation number and the id that follows from it."""
     options = {name: value for name, value in header.options.items() if name not in _WITHOUT_EFFECT}
     identifying: Json = {
         "skill": header.skill,
@@ -70,17 +70,16 @@ def _with_generation(header: BatchHeader, generation: int) -> BatchHeader:
 def find_generation(
     settings: Settings, header: BatchHeader, batch: PreparedBatch, request: BatchRequest, key: bytes
 ) -> BatchHeader:
-    """Return the header of the newest generation; with `--force`, of the next one if it is complete.
-
-    Raise UsageError `batch.changed` if the batch to resume is another one.
+    """Return the header of the batch's newest generation. With `--force`, return the next generation's header if the
+    newest one is complete. Raise UsageError `batch.changed` if the batch to resume has another id.
     """
     runs_dir = settings.runs_dir
     if request.batch_id:
         return _require_same_batch(settings, header, request.batch_id, key)
     found = _with_generation(header, 0)
-    if not _exists(runs_dir, found):
+    if not _batch_exists(runs_dir, found):
         return found
-    while _exists(runs_dir, after := _with_generation(header, found.generation + 1)):
+    while _batch_exists(runs_dir, after := _with_generation(header, found.generation + 1)):
         found = after
     with BatchFolder.open(runs_dir, found.batch_id) as folder:
         folder.read_header(key)
@@ -108,7 +107,8 @@ def _require_same_batch(
     )
 
 
-def _exists(runs_dir: str, header: BatchHeader) -> bool:
+def _batch_exists(runs_dir: str, header: BatchHeader) -> bool:
+    """Return whether the batch of a header has a folder."""
     try:
         with BatchFolder.open(runs_dir, header.batch_id) as folder:
             return folder.folder.holds(HEADER)
@@ -119,8 +119,8 @@ def _exists(runs_dir: str, header: BatchHeader) -> bool:
 def require_output(
     settings: Settings, header: BatchHeader, request: BatchRequest, key: bytes
 ) -> None:
-    """Raise UsageError if the output, or its unfinished part, is not that of this batch. With `--force` a file that
-    no batch writes is replaced.
+    """Raise UsageError if the output or its unfinished part belongs to another batch. With `--force`, a file that no
+    batch writes is replaced.
     """
     output = request.output
     if output == STDOUT or _wrote_output(settings, header, request, key):
@@ -141,8 +141,10 @@ def require_output(
 def _wrote_output(
     settings: Settings, header: BatchHeader, request: BatchRequest, key: bytes
 ) -> bool:
-    """Return whether this batch last wrote to the output, by a command that is known to be the user's own."""
-    if not _exists(settings.runs_dir, header):
+    """Return whether this batch's last run wrote to the output, according to a command that the user's own process
+    recorded.
+    """
+    if not _batch_exists(settings.runs_dir, header):
         return False
     with BatchFolder.open(settings.runs_dir, header.batch_id) as folder:
         try:
@@ -159,7 +161,9 @@ def _remove_part(path: str) -> None:
 
 
 def _changed_error(settings: Settings, other: str, header: BatchHeader, output: str) -> UsageError:
-    """Return the error for the output of another batch that is not finished, with what differs."""
+    """Return the error for an output that belongs to another, unfinished batch. The error lists the differences between
+    both batches.
+    """
     with BatchFolder.open(settings.runs_dir, other) as folder:
         names = _find_differences(read_header(folder.folder), header)
     shown = settings.display_path(output)
@@ -172,7 +176,7 @@ def _changed_error(settings: Settings, other: str, header: BatchHeader, output: 
 
 
 def _find_differences(before: BatchHeader, header: BatchHeader) -> list[str]:
-    """Return what differs between the headers of two batches, in words."""
+    """Return the differences between the headers of two batches, as phrases for a message."""
     pairs = {
         "the skill": (before.skill, header.skill),
         "the specs": (before.specs, header.specs),

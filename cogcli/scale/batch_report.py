@@ -21,8 +21,10 @@ _SLOWEST: Final = 20
 _MOST_ROWS: Final = 200
 
 
-def _read_shard(batch: BatchFolder, shard: Shard, totals: Totals, slowest: _Slowest) -> None:
-    """Add the lines of one ledger. Raise UnusableEnvironment `batch.damaged`."""
+def _read_shard(batch: BatchFolder, shard: Shard, totals: Totals, slowest: _SlowestEntries) -> None:
+    """Add the lines of a shard's ledger to the totals and the slowest lines. Raise UnusableEnvironment
+    `batch.damaged`.
+    """
     reading = batch.read_ledger(shard)
     for entry in reading:
         if totals.apply(entry) and entry.is_final:
@@ -36,7 +38,7 @@ def page_of_batch(settings: Settings, text: str) -> tuple[str, bytes]:
     UnusableEnvironment `batch.damaged`.
     """
     batch_id = find_batch(settings.runs_dir, text)
-    totals, slowest = Totals(), _Slowest()
+    totals, slowest = Totals(), _SlowestEntries()
     with BatchFolder.open(settings.runs_dir, batch_id) as batch:
         header = read_header(batch.folder)
         shards = batch.shards()
@@ -62,21 +64,21 @@ def page_of_batch(settings: Settings, text: str) -> tuple[str, bytes]:
     page = BatchPage(
         batch_id=batch_id,
         skill=header.skill,
-        outcome=_outcome(totals, left),
+        outcome=_batch_outcome(totals, left),
         tone="red" if totals.failed else "yellow" if totals.pending or left else "green",
         facts=facts,
         statuses=[
-            *_counted(totals.counts(totals.by_status)),
+            *_parse_counts(totals.counts(totals.by_status)),
             *([CountedLines("not run", left, "")] if left else []),
         ],
-        codes=_counted(totals.counts(totals.by_code)),
+        codes=_parse_counts(totals.counts(totals.by_code)),
         latency=draw_latency([(upper_end(place), count) for place, count in latency.buckets()]),
         slowest=slowest.rows(),
     )
     return batch_id, batch_html(page, version=__version__)
 
 
-def _outcome(totals: Totals, left: int) -> str:
+def _batch_outcome(totals: Totals, left: int) -> str:
     words = [f"{totals.by_status['ok']:,} ok"]
     words += [f"{totals.failed:,} failed"] if totals.failed else []
     words += [f"{len(totals.pending):,} wait"] if totals.pending else []
@@ -84,7 +86,7 @@ def _outcome(totals: Totals, left: int) -> str:
     return ", ".join(words)
 
 
-def _counted(counts: Json) -> list[CountedLines]:
+def _parse_counts(counts: Json) -> list[CountedLines]:
     rows = [
         CountedLines(name, each["count"], ", ".join(map(str, each["lines"])))
         for name, each in counts.items()
@@ -92,8 +94,8 @@ def _counted(counts: Json) -> list[CountedLines]:
     return rows[:_MOST_ROWS]
 
 
-class _Slowest:
-    """The slowest entries so far."""
+class _SlowestEntries:
+    """The slowest ledger entries seen so far."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, LedgerEntry]] = []

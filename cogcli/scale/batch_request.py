@@ -73,7 +73,7 @@ class PreparedBatch(NamedTuple):
     """The most calls a second by service, of the command and of the services."""
 
     def count_lines(self, shard: Shard) -> int:
-        """Return how many lines of a shard run."""
+        """Return how many lines of a shard this batch runs."""
         if self.retry is None:
             return shard.count_lines(self.digest.lines)
         return self.retry.count_lines(shard, self.digest.lines)

@@ -42,10 +42,9 @@ def run_batch(
     observer: BatchObserver,
     take_signals: TakeSignals,
 ) -> BatchResult:
-    """Run the lines of an input that have no result yet, and return the totals of the batch. `writer` gets the rows
-    for stdout. Signals are taken once lines may run; before, nothing has begun that would have to be finished.
-
-    Raise the errors of `prepare_given`, UsageError for problems of the input, and UnusableEnvironment.
+    """Run the input lines that have no result yet, and return the totals of the batch. `writer` receives the rows for
+    stdout. `take_signals` is called before the first line runs; earlier signals need no clean-up. Raise UsageError for
+    invalid input, UnusableEnvironment, and the errors of `prepare_given`.
     """
     with ExitStack() as opened:
         batch = _prepare_batch(settings, given, request, opened)
@@ -61,7 +60,7 @@ def run_batch(
 def _prepare_batch(
     settings: Settings, given: RequestedRun, request: BatchRequest, opened: ExitStack
 ) -> PreparedBatch:
-    """Return the batch, after the specs of the skill and each line of the input were checked."""
+    """Check the specs of the skill and each line of the input, and return the batch."""
     _refuse_own_tags(given.request.options)
     require_reader(request.output)
     require_executor(request.executor)
@@ -87,6 +86,7 @@ def _prepare_batch(
 
 
 def _refuse_own_tags(options: RunOptions) -> None:
+    """Raise UsageError if the user sets a tag that a batch sets itself."""
     for name in _OWN_TAGS:
         if name in options.tags:
             text = f"`--tag {name}`: a batch sets this tag itself"
@@ -96,7 +96,7 @@ def _refuse_own_tags(options: RunOptions) -> None:
 def _open_batch(
     settings: Settings, batch: PreparedBatch, request: BatchRequest, opened: ExitStack
 ) -> tuple[BatchFolder, BatchHeader]:
-    """Return the batch of the command, which is made unless it exists."""
+    """Return the folder and the header of the batch, creating them if necessary."""
     runs_dir, key = settings.runs_dir, ensure_key(settings.environ)
     header = find_generation(settings, describe_batch(batch, request), batch, request, key)
     require_output(settings, header, request, key)

@@ -57,7 +57,9 @@ _MOST_AHEAD: Final = 1_000_000
 
 
 class BatchSession:
-    """One session of a batch: from its ledger on, until every line ended or sending stopped."""
+    """One session of a batch. It begins when the ledger is locked, and ends when every line has ended or no more lines
+    are submitted.
+    """
 
     def __init__(
         self,
@@ -79,14 +81,14 @@ class BatchSession:
         self._lines = batch.count_lines(request.shard)
         self._part: PartFile | None = None
         self._archive = LineArchive(Path(settings.runs_dir), header.batch_id)
-        self._keeper = self._make_keeper()
+        self._keeper = self._open_keeper()
         self._unrecorded: dict[int, str] = {}
         """The places of archived lines whose end the ledger lacks."""
         self._sent_before: dict[int, SentLine] = {}
         """The lines that earlier sessions sent to workers without the files of the batch."""
 
-    def _make_keeper(self) -> BatchKeeper | None:
-        """Return what keeps the episodes in archives; None for folders."""
+    def _open_keeper(self) -> BatchKeeper | None:
+        """Return the keeper that stores episodes in archives; None if episodes stay in folders."""
         request = self._request
         if not uses_archives(request.keep, self._header.input.lines):
             return None
@@ -97,7 +99,7 @@ class BatchSession:
         return BatchKeeper(Path(self._settings.runs_dir), self._folder, request.keep, shard)
 
     def run(self, writer: RowWriter, observer: BatchObserver, stop: StopSignals) -> BatchResult:
-        """Run the lines without a result, and return the totals."""
+        """Run the lines that have no result, and return the totals."""
         for entry in self._ledger.entries():
             if isinstance(entry, LedgerEntry):
                 self._totals.apply(entry)
@@ -130,7 +132,7 @@ class BatchSession:
 
     def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSignals) -> bool:
         """Run the lines without a result, and finish the output. Return whether `--max-failures` stopped them."""
-        self._restore(rows)
+        self._restore_rows(rows)
         keeper = self._keeper
         if keeper is not None:
             self._unrecorded = keeper.find_unrecorded_lines()
@@ -140,10 +142,10 @@ class BatchSession:
         observer.begin(self._lines, before)
         coordinator = Coordinator(
             executor, self._ledger, rows, self._totals, observer, stop,
-            limit=self._request.max_failures, flush=self._flush, rates=self._open_rates(), keeper=keeper,
+            limit=self._request.max_failures, flush=self._sync_ledger, rates=self._open_rates(), keeper=keeper,
         )  # fmt: skip
         try:
-            coordinator.run(self._tasks())
+            coordinator.run(self._pending_tasks())
         finally:
             executor.close()
         if keeper is not None:
@@ -151,7 +153,7 @@ class BatchSession:
             keeper.close()
         seconds, ended = time.monotonic() - started, self._totals.ended - before
         if self._totals.ended == self._lines:
-            self._finish(executor, ended / seconds if ended and seconds else None)
+            self._finish_output(executor, ended / seconds if ended and seconds else None)
         return coordinator.was_limited
 
     def _exit_code(self, stop: StopSignals, *, was_limited: bool) -> int:
@@ -166,7 +168,7 @@ class BatchSession:
 
     @property
     def _counts_calls(self) -> bool:
-        """Whether lines may have to wait for a service."""
+        """Return whether lines may have to wait for a service, so that their calls are counted."""
         catalog = self._batch.prepared.catalog
         services = catalog.services.values()
         return bool(self._batch.rates) or any(is_limited(each, catalog) for each in services)
@@ -226,7 +228,7 @@ class BatchSession:
         return DaskWorkers(where, self._first_frame(), self._batch.prepared, observer.note)
 
     def _first_frame(self) -> Json:
-        """Return what a worker needs to find the same skill with the same settings."""
+        """Return the frame from which a worker finds the same skill with the same settings."""
         given = self._batch.prepared.request
         return {
             "flags": dict(self._settings.flags),
@@ -243,8 +245,8 @@ class BatchSession:
             "archives": self._keeper is not None,
         }
 
-    def _tasks(self) -> Iterator[LineTask]:
-        """Yield the lines of the shard without a final result."""
+    def _pending_tasks(self) -> Iterator[LineTask]:
+        """Yield a task for each line of the shard that has no final result."""
         sums = self._read_sums()
         lines = read_checked_lines(
             partial(open_input, self._batch.file.path), sums, self._header.batch_id
@@ -256,7 +258,7 @@ class BatchSession:
                 yield task._replace(at=self._unrecorded.get(number, ""))
 
     def _selects(self, line: int) -> bool:
-        """Return whether a line is one of this shard, and with `--retry-failed` runs again."""
+        """Return whether a line belongs to this shard. With `--retry-failed`, it must also be a selected line."""
         retry = self._batch.retry
         return self._request.shard.has(line) and (retry is None or retry.has(line))
 
@@ -264,7 +266,9 @@ class BatchSession:
         return self._folder.folder.read(SUMS, limit=1 << 30).decode("ascii", "replace").split()
 
     def _drop_part_of_other_order(self) -> None:
-        """Remove an unfinished output in another order, so that its rows are made again. Raise UnusableEnvironment."""
+        """Remove an unfinished output if its rows have another order; the rows are written again. Raise
+        UnusableEnvironment.
+        """
         before = self._folder.find_command(self._request.shard)
         if before is None or before.order == self._request.order or self._request.output == STDOUT:
             return
@@ -293,7 +297,9 @@ class BatchSession:
     # -- output --------------------------------------------------------------------------------------------------------
 
     def _open_rows(self, writer: RowWriter) -> Rows:
-        """Return the writer of rows, to `OUT.part` or to stdout, with the rows of earlier runs skipped."""
+        """Return the writer of rows, to `OUT.part` or to stdout. The writer skips rows that earlier runs have
+        written.
+        """
         request = self._request
         if request.output != STDOUT:
             writer = self._part = PartFile(request.output + PART, self._has_entry)
@@ -311,23 +317,24 @@ class BatchSession:
     def _has_entry(self, line: int) -> bool:
         return line in self._totals.done or line in self._totals.pending
 
-    def _flush(self) -> None:
+    def _sync_ledger(self) -> None:
         if self._part is not None:
             self._part.flush()
 
-    def _restore(self, rows: Rows) -> None:
+    def _restore_rows(self, rows: Rows) -> None:
         """Write the rows of ended lines that the output lacks."""
         seen = LineSet()
         for entry in self._folder.read_ledger(self._request.shard):
-            if entry.is_final and seen.add(entry.line) and self._lacks(entry.line):
-                rows.add(entry.line, self._row(entry))
+            if entry.is_final and seen.add(entry.line) and self._lacks_row(entry.line):
+                rows.add(entry.line, self._build_row(entry))
 
-    def _lacks(self, line: int) -> bool:
+    def _lacks_row(self, line: int) -> bool:
+        """Return whether a line has ended and its row is not in the output."""
         part = self._part
         return part is None or line not in part.written or line in part.pending
 
-    def _row(self, entry: LedgerEntry) -> bytes:
-        """Return the row of an entry, made from its episode."""
+    def _build_row(self, entry: LedgerEntry) -> bytes:
+        """Return the row of an entry, built from its episode."""
         if entry.error is not None or entry.episode is None:
             return result_from_entry(entry).row
         directory = self._archive.path_of(entry.at, entry.episode)
@@ -337,8 +344,8 @@ class BatchSession:
             return row_of(entry, None, {"code": error.code, "message": error.message})
         return found.row
 
-    def _finish(self, executor: Executor, rate: float | None) -> None:
-        """Give the output its name, and write its summary."""
+    def _finish_output(self, executor: Executor, rate: float | None) -> None:
+        """Rename the part file to the name of the output, and write the summary."""
         if self._part is None:
             return
         output = self._request.output
@@ -349,11 +356,11 @@ class BatchSession:
             os.unlink(self._part.path)
         else:
             self._part.finish(output)
-        summary = self._summary(executor, rate)
+        summary = self._build_summary(executor, rate)
         text = orjson.dumps(summary.json, option=orjson.OPT_INDENT_2) + b"\n"
         write_atomic(output + SUMMARY, text)
 
-    def _summary(self, executor: Executor, rate: float | None) -> BatchSummary:
+    def _build_summary(self, executor: Executor, rate: float | None) -> BatchSummary:
         totals = self._totals
         return BatchSummary(
             schema_version="cogcli.batch/1",

@@ -38,7 +38,7 @@ _OPEN: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 
 
 
 class ClaimState(Enum):
-    """What exists under the id of a claimed episode."""
+    """The state of the episode whose id was claimed."""
 
     FREE = "free"
     BEGUN = "begun"
@@ -48,14 +48,16 @@ class ClaimState(Enum):
 
 
 class Claim(NamedTuple):
-    """The result of a claim. Only a free one holds the locked, empty log."""
+    """The result of a claim. If `state` is free, the claim owns the folder and the locked, empty log."""
 
     state: ClaimState
     folder: Folder | None = None
     log: int = -1
 
     def open_journal(self, trace_id: str, **ports: Unpack[JournalPorts]) -> Journal:
-        """Return the journal of a free claim, which then owns folder and log. Raise UnusableEnvironment."""
+        """Return the journal of a free claim. The journal then owns the folder and the log. Raise
+        UnusableEnvironment.
+        """
         if self.folder is None:
             raise ValueError("the claim is not free")
         name = self.folder.path.name
@@ -66,10 +68,10 @@ class Claim(NamedTuple):
             )
         except OSError as error:
             self.release()
-            raise _refused(self.folder.path, error) from error
+            raise _runs_dir_error(self.folder.path, error) from error
 
     def release(self) -> None:
-        """Give up the lock of a free claim."""
+        """Unlock the log of a free claim."""
         if self.folder is not None:
             os.close(self.log)
             self.folder.close()
@@ -82,20 +84,19 @@ def _is_never_closed() -> bool:
 def claim(
     runs_dir: Path, episode_id: str, is_closed: Callable[[], bool] = _is_never_closed
 ) -> Claim:
-    """Claim an episode. `is_closed` reads whether its line is closed; it may raise OSError.
-
-    Raise UnusableEnvironment `env.runs-dir`.
+    """Claim an episode. `is_closed` returns whether the episode's line has ended; it may raise OSError. Raise
+    UnusableEnvironment `env.runs-dir`.
     """
     try:
         while (found := _claim_once(runs_dir, episode_id, is_closed)) is None:
             pass
     except OSError as error:
-        raise _refused(runs_dir / episode_id, error) from error
+        raise _runs_dir_error(runs_dir / episode_id, error) from error
     return found
 
 
 def _claim_once(runs_dir: Path, episode_id: str, is_closed: Callable[[], bool]) -> Claim | None:
-    """Return the claim, or None if the folder was removed in the meantime. Raise OSError."""
+    """Return the claim; None if another process removed the folder in the meantime. Raise OSError."""
     with Folder.open(runs_dir, make=True) as runs:
         try:
             folder = runs.make(episode_id)
@@ -116,26 +117,26 @@ def _claim_once(runs_dir: Path, episode_id: str, is_closed: Callable[[], bool]) 
         state = _lock_log(folder, fd)
         if state is not ClaimState.FREE:
             return Claim(state) if state else None
-        _empty(folder, fd)
+        _discard_leftovers(folder, fd)
         if ended := _find_end(runs_dir, episode_id, is_closed):
-            _remove(runs_dir, folder)
+            _remove_empty_folder(runs_dir, folder)
             return Claim(ended)
         opened.pop_all()
         return Claim(ClaimState.FREE, folder, fd)
 
 
 def _find_end(runs_dir: Path, episode_id: str, is_closed: Callable[[], bool]) -> ClaimState | None:
-    """Return how an episode without a folder ended before; None if it never began. Raise OSError."""
+    """Return the end state of an episode that has no folder; None if the episode never began. Raise OSError."""
     archives = open_archives(runs_dir)
     if archives is not None and archives.has(episode_id):
         return ClaimState.SEALED
     return ClaimState.CLOSED if is_closed() else None
 
 
-def _remove(runs_dir: Path, folder: Folder) -> None:
-    """Remove a folder without an event, whose log this process has locked. Raise OSError.
+def _remove_empty_folder(runs_dir: Path, folder: Folder) -> None:
+    """Remove a folder without events whose log this process has locked. Raise OSError.
 
-    If another process makes a log in it at this moment, that process removes the folder.
+    If another process creates a log in the folder at this moment, that process removes the folder.
     """
     folder.remove_files()
     with suppress(OSError):
@@ -145,7 +146,7 @@ def _remove(runs_dir: Path, folder: Folder) -> None:
 
 
 def _lock_log(folder: Folder, fd: int) -> ClaimState | None:
-    """Lock a log, then return what it holds. None if the log was removed. Raise OSError."""
+    """Lock a log, and return the state of its episode. Return None if the log was removed. Raise OSError."""
     if not _take_lock(fd):
         return ClaimState.BUSY
     found = os.fstat(fd)
@@ -180,8 +181,8 @@ def _has_committed_event(fd: int) -> bool:
     return False
 
 
-def _empty(folder: Folder, log: int) -> None:
-    """Remove what a process left that was killed before its first event. Raise OSError."""
+def _discard_leftovers(folder: Folder, log: int) -> None:
+    """Remove the files of a process that was killed before its first event. Raise OSError."""
     os.ftruncate(log, 0)
     folder.remove_files(TEMPORARY)
     for name in (BALLAST, CHECKPOINT):
@@ -193,7 +194,7 @@ def _empty(folder: Folder, log: int) -> None:
         os.close(folder.create(LEARN, os.O_WRONLY))
 
 
-def _refused(path: Path, error: OSError) -> UnusableEnvironment:
+def _runs_dir_error(path: Path, error: OSError) -> UnusableEnvironment:
     text = f"no episode can be made at `{path}`: {error.strerror or error}"
     return UnusableEnvironment("env.runs-dir", text, hint="name another directory with --runs-dir")
 
@@ -203,8 +204,8 @@ def collision_error(directory: Path, expected: Json, found: Json) -> UnusableEnv
     return UnusableEnvironment(
         "batch.collision",
         f"`{directory.name}` exists and is the run of something else",
-        expected=_describe(expected),
-        found=_describe(found),
+        expected=_describe_tags(expected),
+        found=_describe_tags(found),
         hint="run the batch under another --batch-name",
     )
 
@@ -218,6 +219,6 @@ def closed_error(episode_id: str) -> UnusableEnvironment:
     )
 
 
-def _describe(tags: Json) -> str:
+def _describe_tags(tags: Json) -> str:
     names = ("batch", "line", "try", "input")
     return ", ".join(f"{name} {tags.get(name)!s:.40}" for name in names)

@@ -45,7 +45,7 @@ _LONGEST_WAIT: Final = 60.0
 
 
 class EntryLog(Protocol):
-    """What receives ledger entries."""
+    """A receiver of ledger entries."""
 
     def append(self, entry: LedgerEntry) -> None:
         """Write one entry. Raise UnusableEnvironment `env.disk`."""
@@ -53,7 +53,7 @@ class EntryLog(Protocol):
 
 
 class Rows(Protocol):
-    """What receives the rows of lines."""
+    """A receiver of the rows of lines."""
 
     def add(self, line: int, row: bytes) -> None:
         """Write the row of a line. Raise UnusableEnvironment `env.disk`."""
@@ -65,14 +65,14 @@ class Rows(Protocol):
 
 
 class EpisodeKeeper(Protocol):
-    """What keeps the episodes of lines."""
+    """Stores the episodes of lines."""
 
     def sync(self, archives: set[str]) -> None:
         """Make the episodes in these archives survive a power loss. Raise UnusableEnvironment `env.disk`."""
         ...
 
     def place(self, entry: LedgerEntry) -> None:
-        """Prepare the episode of a line whose entry comes next. Raise UnusableEnvironment `env.disk`."""
+        """Prepare the episode of the line whose entry is written next. Raise UnusableEnvironment `env.disk`."""
         ...
 
     def move(self) -> None:
@@ -84,7 +84,7 @@ class BatchObserver(Protocol):
     """The display of a batch."""
 
     def begin(self, lines: int, ended: int) -> None:
-        """Note how many lines there are, and how many of them ended before."""
+        """Receive the number of lines, and the number of lines that had ended before."""
         ...
 
     def update(self, totals: Totals, *, force: bool = False) -> None:
@@ -162,13 +162,13 @@ class Coordinator:
         """
         upcoming = _Lookahead(tasks)
         while not self._is_stopping():
-            self._send(upcoming)
+            self._submit_lines(upcoming)
             if not self._has_work(upcoming):
                 break
-            self._take(self._seconds_to_wait())
+            self._apply_completions(self._seconds_to_wait())
         if self._is_stopping():
             self._executor.cancel()
-            self._drain()
+            self._await_running()
         self._record_unsynced()
         self._flush()
         self._observer.update(self._totals, force=True)
@@ -190,8 +190,8 @@ class Coordinator:
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
-    def _send(self, upcoming: _Lookahead) -> None:
-        """Submit lines while the executor takes them."""
+    def _submit_lines(self, upcoming: _Lookahead) -> None:
+        """Submit lines while the executor has room."""
         now = self._clock()
         if self._pause.seconds_left(now):
             return
@@ -217,10 +217,10 @@ class Coordinator:
 
     # -- results -------------------------------------------------------------------------------------------------------
 
-    def _take(self, seconds: float) -> None:
-        """Take the completions of the executor."""
+    def _apply_completions(self, seconds: float) -> None:
+        """Wait at most `seconds` for completions of the executor, and apply them."""
         for completion in self._executor.completed(seconds):
-            self._apply(completion)
+            self._apply_completion(completion)
         is_due = self._clock() - self._synced_at >= _SYNC_EVERY
         if is_due or len(self._unsynced) >= _MOST_UNSYNCED:
             self._record_unsynced()
@@ -229,27 +229,27 @@ class Coordinator:
         self._flush()
         self._observer.update(self._totals)
 
-    def _apply(self, completion: Completion) -> None:
+    def _apply_completion(self, completion: Completion) -> None:
         match completion:
             case LineEnded(task, result):
                 self._waits.pop(task.line, None)
                 self._rates.settle(task.line, result.calls, result.held)
-                self._record(result)
+                self._record_result(result)
             case LineBusy(task):
                 self._rates.settle(task.line, {})
-                self._postpone(task)
+                self._retry_later(task)
             case LineLost(task):
                 self._rates.settle(task.line, {})
                 self._repeat_lost(task)
             case BatchStopped(_, error):
                 self._error = self._error or error
 
-    def _record(self, result: LineResult) -> None:
-        """Write the entry and the row of a line, at once or after the next sync of the archives."""
+    def _record_result(self, result: LineResult) -> None:
+        """Write the entry and the row of a line, immediately or after the next sync of the archives."""
         if result.entry.archive:
             self._unsynced.append(result)
         else:
-            self._write(result)
+            self._write_result(result)
 
     def _record_unsynced(self) -> None:
         """Sync the archives, then write the entries and rows of the episodes in them."""
@@ -257,10 +257,10 @@ class Coordinator:
         if results and self._keeper is not None:
             self._keeper.sync({result.entry.archive for result in results})
         for result in results:
-            self._write(result)
+            self._write_result(result)
         self._synced_at = self._clock()
 
-    def _write(self, result: LineResult) -> None:
+    def _write_result(self, result: LineResult) -> None:
         """Write the entry and the row of a line."""
         entry = result.entry
         is_repeated = self._totals.pending.get(entry.line) == entry
@@ -278,7 +278,7 @@ class Coordinator:
         if limit is not None and limit.is_exceeded(self._totals.failed, self._totals.ended):
             self.was_limited = True
 
-    def _postpone(self, task: LineTask) -> None:
+    def _retry_later(self, task: LineTask) -> None:
         wait = min(2 * self._waits.get(task.line, _FIRST_WAIT / 2), _LONGEST_WAIT)
         self._waits[task.line] = wait
         heappush(self._waiting, (self._clock() + wait, task.line, wait, task))
@@ -293,15 +293,15 @@ class Coordinator:
             "message": f"line {task.line} ended {_MOST_DEATHS} worker processes",
             "hint": "its episode shows the call that did it; the other lines are not affected",
         }
-        self._record(unsealed_result(task, None, "error", NO, error))
+        self._record_result(unsealed_result(task, None, "error", NO, error))
 
-    def _drain(self) -> None:
-        """Take the results of running lines for a grace period, unless there is a second signal."""
+    def _await_running(self) -> None:
+        """Collect the results of running lines for a grace period, or until a second signal."""
         end = self._clock() + GRACE if self._stop.signals else float("inf")
         while self._executor.running and self._clock() < end and not self._stop.is_urgent:
             if self._stop.signals:
                 end = min(end, self._clock() + GRACE)
-            self._take(min(_TICK, max(end - self._clock(), 0.01)))
+            self._apply_completions(min(_TICK, max(end - self._clock(), 0.01)))
 
 
 class _Lookahead:

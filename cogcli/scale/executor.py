@@ -18,7 +18,7 @@ class LineEnded(NamedTuple):
 
 
 class LineBusy(NamedTuple):
-    """A submitted line whose episode another process holds. It may be submitted again later."""
+    """A submitted line whose episode is locked by another process. The line may be submitted again later."""
 
     task: LineTask
 
@@ -47,16 +47,16 @@ class Executor(Protocol):
 
     @property
     def free(self) -> int:
-        """How many more lines it takes now."""
+        """The number of lines that can be submitted now."""
         ...
 
     @property
     def running(self) -> int:
-        """How many submitted lines have no completion yet."""
+        """The number of submitted lines without a completion."""
         ...
 
     def submit(self, task: LineTask) -> None:
-        """Take a line. Call it only while `free` is above 0."""
+        """Queue a line. Call this only while `free` is above 0."""
         ...
 
     def completed(self, seconds: float) -> list[Completion]:
@@ -64,7 +64,7 @@ class Executor(Protocol):
         ...
 
     def cancel(self) -> list[LineTask]:
-        """Take back and return the submitted lines that no worker has begun."""
+        """Remove and return the submitted lines that no worker has begun."""
         ...
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ def write_frame(fd: int, json: Json) -> None:
 
 
 class FrameBuffer:
-    """Takes the bytes of a pipe, and yields whole frames."""
+    """A buffer for the bytes of a pipe that yields whole frames."""
 
     def __init__(self) -> None:
         self._data = bytearray()

@@ -46,7 +46,7 @@ class BatchKey(NamedTuple):
     id: str
     created_ms: int
 
-    def _digest(self, purpose: bytes, task: LineTask) -> bytes:
+    def _line_digest(self, purpose: bytes, task: LineTask) -> bytes:
         numbers = b"%b\0%b\0%d\0%d\0" % (purpose, self.id.encode(), task.line, task.attempt)
         return sha256(numbers + task.data).digest()
 
@@ -56,7 +56,7 @@ class BatchKey(NamedTuple):
 
     def line_id_suffix(self, task: LineTask) -> int:
         """Return the low 40 bits of the line's episode id: a hash of its attempt number and its bytes."""
-        return int.from_bytes(self._digest(b"episode", task)[:5])
+        return int.from_bytes(self._line_digest(b"episode", task)[:5])
 
     def episode_id_of(self, line: int, part: int) -> str:
         """Return the id of the episode of a line with this part."""
@@ -64,11 +64,11 @@ class BatchKey(NamedTuple):
 
     def run_id(self, task: LineTask) -> str:
         """Return the id of the line's run. The idempotency keys of its calls follow from it."""
-        return f"run_{self._digest(b'run', task)[:8].hex()}"
+        return f"run_{self._line_digest(b'run', task)[:8].hex()}"
 
     def trace_id(self, task: LineTask) -> str:
         """Return the trace id of the line's run."""
-        return self._digest(b"trace", task)[:16].hex()
+        return self._line_digest(b"trace", task)[:16].hex()
 
     def tags(self, task: LineTask) -> dict[str, str]:
         """Return the tags that the first event of the line's run records."""

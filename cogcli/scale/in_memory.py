@@ -20,9 +20,8 @@ def may_run_in_memory(prepared: PreparedRun) -> bool:
 
 
 def reaches_no_effect(catalog: Catalog, skill_id: str) -> bool:
-    """Return whether every capability that a skill can reach declares that it has no effect.
-
-    A spec that does not exist or declares nothing may have one.
+    """Return whether every capability that a skill can reach declares no effect. A missing or silent spec counts as
+    having one.
     """
     skills = [catalog.skills.get(id) for id in reach_skills(catalog, [skill_id])]
     called = [name for skill in skills if skill is not None for name in capabilities_of(skill)]

@@ -38,14 +38,14 @@ class InProcessExecutor:
         self._closed = False
         self.running = 0
         try:
-            threads.start(self._work, name="batch")
+            threads.start(self._run_thread, name="batch")
         except threads.NoThread as error:
             text = "the system gave no thread for the lines of the batch"
             raise UnusableEnvironment("env.threads", text) from error
 
     @property
     def free(self) -> int:
-        """How many more lines it takes now."""
+        """The number of lines that can be submitted now."""
         return 0 if self._closed else _WINDOW - self.running
 
     def submit(self, task: LineTask) -> None:
@@ -57,19 +57,20 @@ class InProcessExecutor:
         """Return the completions since the last call, or wait for the first. Raise an error of the thread."""
         found: list[Completion] = []
         with suppress(Empty):
-            found.append(self._next(self._ends.get(timeout=seconds)))
+            found.append(self._require_completion(self._ends.get(timeout=seconds)))
             while True:
-                found.append(self._next(self._ends.get_nowait()))
+                found.append(self._require_completion(self._ends.get_nowait()))
         return found
 
-    def _next(self, end: Completion | BaseException) -> Completion:
+    def _require_completion(self, end: Completion | BaseException) -> Completion:
+        """Return a completion; raise it if it is an exception."""
         if isinstance(end, BaseException):
             raise end
         self.running -= 1
         return end
 
     def cancel(self) -> list[LineTask]:
-        """Take back the submitted lines that the thread has not begun."""
+        """Remove and return the submitted lines that the thread has not begun."""
         found: list[LineTask] = []
         with suppress(Empty):
             while True:
@@ -80,8 +81,8 @@ class InProcessExecutor:
         return found
 
     def close(self) -> None:
-        """Let the thread end after its present line. A line that still runs when the process ends is interrupted.
-        Raise an error of `finish`.
+        """End the thread after its current line. If the process ends first, that line is interrupted. Raise an error of
+        `finish`.
         """
         if self._closed:
             return
@@ -91,7 +92,7 @@ class InProcessExecutor:
         if not self.running and self._finished.wait(_ENDING_SECONDS):
             self.completed(0)
 
-    def _work(self) -> None:
+    def _run_thread(self) -> None:
         """Run the submitted lines until the executor is closed."""
         try:
             while (task := self._tasks.get()) is not None:

@@ -127,7 +127,7 @@ class InputLineCheck:
                 block = sha256()
             if found := find_problems(line, self._fields):
                 self.invalid += 1
-                problems += self._placed(found, count)
+                problems += self._with_places(found, count)
             if len(problems) >= MOST_PROBLEMS and self._stops:
                 break
         if problems and self._stops:
@@ -139,8 +139,8 @@ class InputLineCheck:
             blocks.append(block.hexdigest())
         return InputDigest(count, size, whole.hexdigest(), blocks)
 
-    def _placed(self, problems: list[Problem], line: int) -> list[Problem]:
-        """Return the problems with file and line; none if they only end as failed lines."""
+    def _with_places(self, problems: list[Problem], line: int) -> list[Problem]:
+        """Return the problems with file and line. Empty if the line may run and end as a failed line."""
         if not self._stops:
             return []
         place = line + self._header_lines

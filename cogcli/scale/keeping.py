@@ -88,7 +88,7 @@ class RetainedShard(NamedTuple):
 
 
 class BatchKeeper:
-    """Keeps the episodes of one shard in archives. The caller holds the ledger."""
+    """Stores the episodes of one shard in archives. The caller holds the ledger."""
 
     def __init__(self, runs_dir: Path, batch: BatchFolder, keep: str, shard: RetainedShard) -> None:
         self._runs_dir = runs_dir
@@ -112,12 +112,12 @@ class BatchKeeper:
     # -- the ledger of earlier processes -------------------------------------------------------------------------------
 
     def replay(self, entry: AnyEntry) -> None:
-        """Note an entry that an earlier process wrote."""
+        """Apply an entry that an earlier process wrote."""
         if isinstance(entry, MovedEntry):
             self._candidates.pop(entry.line, None)
             self._moved.add(entry.line)
         elif isinstance(entry, LedgerEntry) and entry.is_final:
-            self._note(entry, is_found=True, keeps=self._quota.takes(entry))
+            self._index_entry(entry, is_found=True, keeps=self._quota.takes(entry))
 
     def find_unrecorded_lines(self) -> dict[int, str]:
         """Return the place in the archive of each archived line that has no final entry in the ledger, by line.
@@ -135,12 +135,12 @@ class BatchKeeper:
             names = [name for name in runs.names() if is_own_id(name)]
         for name in names:
             if line_of_episode(self._key, name) in self._moved:
-                self._remove(name, self._archive.find(name))
+                self._remove_episode(name, self._archive.find(name))
 
     # -- each line -----------------------------------------------------------------------------------------------------
 
     def sync(self, archives: set[str]) -> None:
-        """Make what workers appended to these archives survive a power loss. Raise UnusableEnvironment `env.disk`."""
+        """Sync the data that workers appended to these archives to disk. Raise UnusableEnvironment `env.disk`."""
         if self._is_durable:
             with disk_errors(self._archive.directory):
                 self._archive.sync_files(archives)
@@ -154,17 +154,17 @@ class BatchKeeper:
             return
         keeps = self._quota.takes(entry)
         if keeps and entry.archive and entry.episode is not None:
-            self._extract(entry.archive, entry.episode)
-        self._note(entry, is_found=False, keeps=keeps)
+            self._extract_episode(entry.archive, entry.episode)
+        self._index_entry(entry, is_found=False, keeps=keeps)
 
-    def _note(self, entry: LedgerEntry, *, is_found: bool, keeps: bool) -> None:
+    def _index_entry(self, entry: LedgerEntry, *, is_found: bool, keeps: bool) -> None:
         if keeps or entry.archive or entry.episode is None or entry.error is not None:
             return
         if line_of_episode(self._key, entry.episode) != entry.line:
             return  # the episode of an earlier batch, which may claim it
         self._candidates[entry.line] = _MovableEpisode(entry.attempt, entry.episode, is_found)
 
-    def _extract(self, archive: str, episode: str) -> None:
+    def _extract_episode(self, archive: str, episode: str) -> None:
         try:
             with open_kept(self._archive.directory / archive) as opened:
                 write_folder(self._runs_dir / episode, read_archived(opened, episode))
@@ -196,15 +196,17 @@ class BatchKeeper:
         if self._closed < self._ended_up_to:
             self._closed = self._ended_up_to
             close_lines(self._folder, self._shard, self._ended_up_to)
-        moved = list(self._append(lines))
+        moved = list(self._append_episodes(lines))
         self._archive.sync()
         self._ledger.append_moved(moved)
         for entry in moved:
             self._moved.add(entry.line)
-            self._remove(entry.episode, entry.at)
+            self._remove_episode(entry.episode, entry.at)
 
-    def _append(self, lines: list[int]) -> Iterator[MovedEntry]:
-        """Append the episodes of these lines to an archive. One that is not sealed, or differs, keeps its folder."""
+    def _append_episodes(self, lines: list[int]) -> Iterator[MovedEntry]:
+        """Append the episodes of these lines to an archive. An episode that is not sealed, or differs, keeps its
+        folder.
+        """
         for line in lines:
             candidate = self._candidates.pop(line)
             at = self._append_one(line, candidate)
@@ -229,7 +231,7 @@ class BatchKeeper:
         except OSError:  # it was removed
             return ""
 
-    def _remove(self, episode: str, at: str) -> None:
+    def _remove_episode(self, episode: str, at: str) -> None:
         if at:
             archive = self._archive.directory / archive_of_place(at)
             remove_archived_folder(self._runs_dir / episode, archive)

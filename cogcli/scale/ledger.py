@@ -288,7 +288,7 @@ class Ledger:
             write_all(self._fd, line + b"\n")
             self._unsynced += 1
             if self._unsynced >= _SYNC_EVERY:
-                self._sync()
+                self._sync_file()
         self._reading.head = digest(line)
 
     def append_moved(self, moved: Sequence[MovedEntry]) -> None:
@@ -296,15 +296,15 @@ class Ledger:
         for entry in moved:
             self.append(entry)
         with disk_errors(self._folder.path / self._name):
-            self._sync()
+            self._sync_file()
 
     def append_sent(self, sent: SentLine) -> None:
         """Write that a line leaves, and sync. Raise UnusableEnvironment `env.disk`."""
         self.append(sent)
         with disk_errors(self._folder.path / self._name):
-            self._sync()
+            self._sync_file()
 
-    def _sync(self) -> None:
+    def _sync_file(self) -> None:
         fdatasync(self._fd)
         self._unsynced = 0
 
@@ -313,7 +313,7 @@ class Ledger:
         if self._fd < 0:
             return
         try:
-            self._sync()
+            self._sync_file()
         except OSError as error:
             raise disk_refusal(self._folder.path / self._name, error) from error
         finally:

@@ -49,7 +49,7 @@ class LineArchive:
         self._series.close()
 
     def path_of(self, at: str, episode_id: str) -> Path:
-        """Return the path of an episode, by its `at`. A folder comes first."""
+        """Return the path of an episode, according to its `at`. If the episode also has a folder, return the folder."""
         folder, archive = self._runs_dir / episode_id, archive_of_place(at)
         if not archive or folder.is_dir():
             return folder
@@ -58,7 +58,7 @@ class LineArchive:
     # -- what other processes wrote ------------------------------------------------------------------------------------
 
     def sync_files(self, names: set[str]) -> None:
-        """Make what any process appended to these archives survive a power loss. Raise OSError."""
+        """Sync the data that any process appended to these archives to disk. Raise OSError."""
         with Folder.open(self.directory) as folder:
             for name in names:
                 with suppress(UnreadableFile):

@@ -31,7 +31,7 @@ _ERROR_MEMBERS: Final = (
 
 
 class LineResult(NamedTuple):
-    """The end of one try of a line: its ledger entry, its row, and the service at which it failed."""
+    """The result of one try of a line: its ledger entry, its row, and the service at which it failed."""
 
     entry: LedgerEntry
     row: bytes

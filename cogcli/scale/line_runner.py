@@ -56,7 +56,9 @@ _OWN_LINES: Final = ("episode.", "resume.masked")
 
 
 class CallCounter:
-    """Counts the calls of a run by service, as a listener, and notes who asked for a pause, as an interceptor."""
+    """Counts a run's calls by service as a listener. As an interceptor, it also records which services asked for a
+    pause.
+    """
 
     def __init__(self) -> None:
         self._calls: Counter[str] = Counter()
@@ -122,9 +124,9 @@ class LineRunner:
         self._archive.close()
 
     def run(self, task: LineTask) -> Completion:
-        """Run a line, or return what an earlier process made of it."""
+        """Run a line, or return the result of an earlier process for it."""
         try:
-            prepared = self._prepare(task)
+            prepared = self._prepare_line(task)
         except CogcliError as error:
             return LineEnded(task, result_from_error(task, None, error))
         directory = self.directory_of(task)
@@ -148,7 +150,7 @@ class LineRunner:
         """Return the batch that the episode of a line belongs to."""
         return task.origin or self._key
 
-    def _prepare(self, task: LineTask) -> PreparedRun:
+    def _prepare_line(self, task: LineTask) -> PreparedRun:
         inputs = parse_line(task.data)
         request = self._prepared.request
         options = request.options.replace(
@@ -166,7 +168,9 @@ class LineRunner:
     def _run_claimed(
         self, task: LineTask, prepared: PreparedRun, directory: Path
     ) -> LineResult | None:
-        """Claim the episode of a line and return its result; None if another process holds it."""
+        """Claim the episode of a line, and return the line's result. Return None if another process holds the
+        episode.
+        """
         if task.at:
             found = self._take_sealed(task, self._archive.path_of(task.at, directory.name))
             return found.placed(task.at)
@@ -176,9 +180,11 @@ class LineRunner:
         claimed = claim(self._runs_dir, directory.name, partial(is_line_closed, batch, task.line))
         match claimed.state:
             case ClaimState.FREE:
-                return self._result(task, directory, self._launch(task, prepared, claimed))
+                return self._build_result(
+                    task, directory, self._launch_line(task, prepared, claimed)
+                )
             case ClaimState.BEGUN:
-                return self._continue(task, directory)
+                return self._resume_unless_ended(task, directory)
             case ClaimState.SEALED:
                 return self._take_sealed(task, directory)
             case ClaimState.CLOSED:
@@ -186,31 +192,31 @@ class LineRunner:
             case ClaimState.BUSY:
                 return None
 
-    def _continue(self, task: LineTask, directory: Path) -> LineResult:
+    def _resume_unless_ended(self, task: LineTask, directory: Path) -> LineResult:
         """Resume the run of a line, unless another process ended it after the claim."""
         try:
-            return self._result(task, directory, self._resume(task, directory))
+            return self._build_result(task, directory, self._resume_in_place(task, directory))
         except UsageError as error:
             if error.code != "episode.sealed":
                 raise
             return self._take_sealed(task, directory)
 
-    def _launch(self, task: LineTask, prepared: PreparedRun, claimed: Claim) -> RunResult:
+    def _launch_line(self, task: LineTask, prepared: PreparedRun, claimed: Claim) -> RunResult:
         """Run a line in the folder that it claimed."""
         return launch(
             self._environment,
             prepared,
-            identity=self._identity(
+            identity=self._run_identity(
                 task,
                 partial(claimed.open_journal, durability=prepared.request.options.durability),
                 prepared,
             ),
         )
 
-    def _identity(
+    def _run_identity(
         self, task: LineTask, open_log: Callable[..., Journal], prepared: PreparedRun
     ) -> RunIdentity:
-        """Return the identity of a line's run, whose log `open_log` opens."""
+        """Return the identity of a line's run. `open_log` opens its log."""
         environment, key = self._environment, self._key_of(task)
         trace_id = prepared.request.options.trace_id or key.trace_id(task)
 
@@ -235,18 +241,18 @@ class LineRunner:
         run = launch(
             self._environment._replace(export=None),
             prepared,
-            identity=self._identity(task, open_log, prepared),
+            identity=self._run_identity(task, open_log, prepared),
         )
         if run.status == "pending":
             write_folder(directory, read_folder(folder))
-            return self._result(task, directory, run)
+            return self._build_result(task, directory, run)
         at = self._archive.append_folder(folder, task.line)
         export_trace(run, self._environment.export)
         found = result_from_folder(folder, task.line, task.attempt, line_hash(task.data))
         return found.placed(at)
 
-    def _resume(self, task: LineTask, directory: Path) -> RunResult:
-        """Continue an interrupted or paused run of the line in place."""
+    def _resume_in_place(self, task: LineTask, directory: Path) -> RunResult:
+        """Continue an interrupted or paused run of the line in its folder."""
         log = LogIndex(iterate_events(directory))
         if log.started is not None:
             self._require_same(task, directory, log.started.payload.get("tags") or {})
@@ -268,17 +274,17 @@ class LineRunner:
         """Return the result of a run that is sealed. Raise UnusableEnvironment unless it is whole and the user's."""
         require_vouched(directory, self._trusted)
         self._require_same(task, directory, read_tags(directory))
-        return self._read(task, directory)
+        return self._read_result(task, directory)
 
     def _require_same(self, task: LineTask, directory: Path, found: Json) -> None:
         """Raise UnusableEnvironment `batch.collision` if an episode is the run of another line, try or input."""
         require_same(self._key_of(task).tags(task), directory, found)
 
-    def _result(self, task: LineTask, directory: Path, result: RunResult) -> LineResult:
+    def _build_result(self, task: LineTask, directory: Path, result: RunResult) -> LineResult:
         if result.status == "pending":
             name = directory.name
             return unsealed_result(task, name, "pending", result.exit_code, result.error)
-        return self._read(task, directory)
+        return self._read_result(task, directory)
 
-    def _read(self, task: LineTask, directory: Path) -> LineResult:
+    def _read_result(self, task: LineTask, directory: Path) -> LineResult:
         return result_from_episode(directory, task.line, task.attempt, line_hash(task.data))

@@ -68,7 +68,7 @@ class BatchWorker:
             write_frame(self._sink, task_to_frame(task))
 
     def read(self) -> list[Json] | None:
-        """Return the frames that arrived; None if the worker is gone, or wrote anything else."""
+        """Return the frames that arrived. Return None if the worker is gone or wrote invalid data."""
         data = os.read(self.source, _CHUNK)
         if not data:
             return None
@@ -81,7 +81,7 @@ class BatchWorker:
     def kill(self) -> None:
         """End the process now."""
         self._process.kill()
-        self._close()
+        self._close_pipes()
 
     def hang_up(self) -> None:
         """End the input of an idle process, which then ends by itself."""
@@ -94,9 +94,9 @@ class BatchWorker:
             self._process.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        self._close()
+        self._close_pipes()
 
-    def _close(self) -> None:
+    def _close_pipes(self) -> None:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -118,47 +118,47 @@ class LocalWorkers:
         self._workers: list[BatchWorker] = []
         try:
             for _ in range(workers):
-                self._start()
+                self._start_worker()
         except OSError as error:
             self.close()
             raise lost_error(f"no worker can be started: {error.strerror or error}") from error
 
-    def _start(self) -> None:
+    def _start_worker(self) -> None:
         worker = BatchWorker(self._first, self._environ)
         self._workers.append(worker)
         self._selector.register(worker.source, selectors.EVENT_READ, worker)
 
     @property
     def free(self) -> int:
-        """How many more lines it takes now."""
+        """The number of lines that can be submitted now."""
         return sum(worker.task is None for worker in self._workers)
 
     @property
     def running(self) -> int:
-        """How many submitted lines have no completion yet."""
+        """The number of submitted lines without a completion."""
         return sum(worker.task is not None for worker in self._workers)
 
     def submit(self, task: LineTask) -> None:
-        """Take a line."""
+        """Queue a line."""
         idle = [worker for worker in self._workers if worker.task is None]
         ready = [worker for worker in idle if worker.is_ready]
         (ready or idle)[0].send(task)
 
     def completed(self, seconds: float) -> list[Completion]:
-        """Return the completions since the last call, or wait for the first. Raise CogcliError for an error that a
-        worker had before its first line, or if a worker cannot be replaced.
+        """Return the completions since the last call, or wait at most `seconds` for the first one. Raise CogcliError if
+        a worker failed before its first line, or cannot be replaced.
         """
         found: list[Completion] = []
         end = time.monotonic() + seconds
         while not found and (left := end - time.monotonic()) > 0:
             for key, _ in self._selector.select(left):
-                found += self._read(key.data)
+                found += self._read_completions(key.data)
         return found
 
-    def _read(self, worker: BatchWorker) -> list[Completion]:
+    def _read_completions(self, worker: BatchWorker) -> list[Completion]:
         frames = worker.read()
         if frames is None:
-            return self._replace(worker)
+            return self._replace_worker(worker)
         found: list[Completion] = []
         for frame in frames:
             task = worker.task
@@ -171,19 +171,19 @@ class LocalWorkers:
                 found.append(read_completion(frame, task))
         return found
 
-    def _replace(self, worker: BatchWorker) -> list[Completion]:
-        """Start another worker in the place of a dead one, and return its lost line."""
-        self._remove(worker)
+    def _replace_worker(self, worker: BatchWorker) -> list[Completion]:
+        """Replace a dead worker with a new one, and return the completion of the line that was lost."""
+        self._remove_worker(worker)
         worker.kill()
         if not worker.is_ready:
             raise lost_error("a worker process ended before its first line")
         try:
-            self._start()
+            self._start_worker()
         except OSError as error:
             raise lost_error(f"no worker can be started: {error.strerror or error}") from error
         return [] if worker.task is None else [LineLost(worker.task)]
 
-    def _remove(self, worker: BatchWorker) -> None:
+    def _remove_worker(self, worker: BatchWorker) -> None:
         self._selector.unregister(worker.source)
         self._workers.remove(worker)
 
@@ -197,7 +197,7 @@ class LocalWorkers:
             if worker.task is None:
                 worker.hang_up()
         for worker in list(self._workers):
-            self._remove(worker)
+            self._remove_worker(worker)
             if worker.task is None:
                 worker.end()
             else:

@@ -36,7 +36,7 @@ def find_episode(settings: Settings, text: str) -> Path:
 
 
 def _find_in_ledgers(settings: Settings, batch: BatchFolder, line: int) -> Path | None:
-    """Return the path of the episode of a line's last entry. None if there is none."""
+    """Return the path of the episode in a line's last ledger entry; None if the line has no entry."""
     last: LedgerEntry | None = None
     for shard in batch.shards():
         if shard.has(line):

@@ -49,7 +49,7 @@ class ResultFile(NamedTuple):
 
 
 class MergedResults(NamedTuple):
-    """What a merge wrote."""
+    """The figures of a merge."""
 
     lines: int
     by_status: Json
@@ -87,7 +87,7 @@ def merge_results(files: Sequence[ResultFile], output: str) -> MergedResults:
     except OSError as error:
         raise disk_refusal(output, error) from error
     merged = MergedResults(len(places), counts.named(counts.statuses), counts.named(counts.codes))
-    summary = _summarize(files, merged)
+    summary = _build_summary(files, merged)
     write_atomic(output + SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
     return merged
 
@@ -197,8 +197,8 @@ class _RowCounts:
         return {name: {"count": count, "lines": self._first[name]} for name, count in found}
 
 
-def _summarize(files: Sequence[ResultFile], merged: MergedResults) -> Json:
-    """Return the summary of a merge: counts of its rows, and sums of the summaries if each file has one."""
+def _build_summary(files: Sequence[ResultFile], merged: MergedResults) -> Json:
+    """Return the summary of a merge: the counts of its rows. If each file has a summary, their sums are included."""
     summaries = [file.summary for file in files if file.summary is not None]
     sums = _sum_summaries(summaries) if len(summaries) == len(files) else dict.fromkeys(_SUMS)
     return {

@@ -31,7 +31,7 @@ _BUFFER: Final = 1 << 16
 
 
 class RowWriter(Protocol):
-    """What receives rows in the order of the output."""
+    """A receiver of rows in the order of the output."""
 
     def write(self, row: bytes) -> None:
         """Write one row. Raise UnusableEnvironment `env.disk`."""
@@ -39,7 +39,7 @@ class RowWriter(Protocol):
 
 
 class PartFile:
-    """`OUT.part`: whole rows, the last of which a killed process may have left unfinished."""
+    """The file `OUT.part` of complete rows. A killed process may have left the last row incomplete."""
 
     def __init__(self, path: str, has_entry: Callable[[int], bool] = lambda line: True) -> None:
         """Open or create the file, and cut an unfinished last row. A row of a line without an entry in the ledger is
@@ -92,7 +92,7 @@ class PartFile:
             raise disk_refusal(self.path, error) from error
 
     def finish(self, output: str) -> None:
-        """Sync the file and give it the name of the output. Raise UnusableEnvironment `env.disk`."""
+        """Sync the file, and rename it to the name of the output. Raise UnusableEnvironment `env.disk`."""
         try:
             self._apply_amendments()
             self._file.flush()
@@ -133,12 +133,12 @@ def create_temporary(path: str) -> tuple[str, int]:
 def removed_on_error(path: str) -> Iterator[None]:
     """Remove a file if the block fails."""
     with ExitStack() as undo:
-        undo.callback(_remove, path)
+        undo.callback(_remove_file, path)
         yield
         undo.pop_all()
 
 
-def _remove(path: str) -> None:
+def _remove_file(path: str) -> None:
     with suppress(OSError):
         os.unlink(path)
 
@@ -188,7 +188,7 @@ class UnorderedRows:
         self._writer.write(row)
 
     def skip(self, line: int) -> None:
-        """Note that the output has the row of a line."""
+        """Record that the output already has the row of a line."""
 
     def may_send(self, line: int) -> bool:
         """Return whether a line may run now."""
@@ -215,32 +215,32 @@ class OrderedRows:
         self._waiting: BinaryIO | None = None
         self._count = 0
 
-    def _index(self, line: int) -> int:
+    def _line_index(self, line: int) -> int:
         return (line - self._first) // self._step
 
     def add(self, line: int, row: bytes) -> None:
         """Write the row of a line, or keep it until its turn. Raise UnusableEnvironment `env.disk`."""
-        index = self._index(line)
+        index = self._line_index(line)
         if index == self._next:
             self._writer.write(row)
-            self._advance()
+            self._write_waiting_rows()
         elif index > self._next:
-            self._set_place(index, self._keep(row) + 1)
+            self._set_place(index, self._store_row(row) + 1)
             self._count += 1
 
     def skip(self, line: int) -> None:
-        """Note that the output has the row of a line."""
-        index = self._index(line)
+        """Record that the output already has the row of a line."""
+        index = self._line_index(line)
         if index == self._next:
-            self._advance()
+            self._write_waiting_rows()
         elif index > self._next:
             self._set_place(index, -1)
 
     def may_send(self, line: int) -> bool:
         """Return whether a line may run now: at most so many lines after the first unfinished one."""
-        return self._index(line) - self._next < self._most_ahead
+        return self._line_index(line) - self._next < self._most_ahead
 
-    def _keep(self, row: bytes) -> int:
+    def _store_row(self, row: bytes) -> int:
         """Store a row, and return its offset."""
         try:
             if self._waiting is None:
@@ -257,12 +257,12 @@ class OrderedRows:
             self._places.frombytes(bytes(8 * missing))
         self._places[index - self._base] = place
 
-    def _advance(self) -> None:
-        """Write the waiting rows that follow the row just written."""
+    def _write_waiting_rows(self) -> None:
+        """Write the waiting rows that follow the last written row."""
         self._next += 1
-        while (place := self._place(self._next)) != 0:
+        while (place := self._slot_position(self._next)) != 0:
             if place > 0:
-                self._writer.write(self._read(place - 1))
+                self._writer.write(self._read_row(place - 1))
                 self._count -= 1
             self._next += 1
         if self._next - self._base > _COMPACT or self._next - self._base >= len(self._places):
@@ -271,11 +271,11 @@ class OrderedRows:
         if not self._count:
             self.close()
 
-    def _place(self, index: int) -> int:
+    def _slot_position(self, index: int) -> int:
         place = index - self._base
         return self._places[place] if place < len(self._places) else 0
 
-    def _read(self, offset: int) -> bytes:
+    def _read_row(self, offset: int) -> bytes:
         if self._waiting is None:
             raise ValueError("no row waits")
         self._waiting.seek(offset)
@@ -289,7 +289,9 @@ class OrderedRows:
 
 
 class ContinuedRows:
-    """Writes the rows that a part file lacks. A row that waited is amended; any other row that it has stays."""
+    """Writes the rows that a part file lacks. The row of a line that waited is replaced; other rows in the file are
+    kept.
+    """
 
     def __init__(self, part: PartFile, rows: OrderedRows | UnorderedRows) -> None:
         self._part = part

@@ -45,7 +45,9 @@ _NO_SLOT: Final = 0.1
 
 
 class BucketState(NamedTuple):
-    """The calls of a service that may be made now, negative for a debt; when that was, and until when none may be."""
+    """The calls that a service may receive now (negative for a debt), the time of that count, and the end of a
+    pause.
+    """
 
     tokens: float
     at: float
@@ -53,7 +55,7 @@ class BucketState(NamedTuple):
 
 
 class SharedBucket:
-    """The calls of one service that may be made now, in a file that all batches of the user share."""
+    """The calls that one service may receive now, in a file that all batches of the user share."""
 
     def __init__(
         self,
@@ -68,20 +70,19 @@ class SharedBucket:
         self._clock = clock
 
     def change(self, calls: float, burst: float, held: float = 0.0) -> float:
-        """Take so many calls; a negative number gives them back. With `held` none may be made for so long.
-
-        Return how many calls are left, negative for a debt. Raise UnusableEnvironment `env.disk`.
+        """Subtract `calls` from the bucket; a negative number returns calls. `held` pauses the service for that many
+        seconds. Return the calls left, negative for a debt. Raise UnusableEnvironment `env.disk`.
         """
         with disk_errors(self._folder / self._name):
             with Folder.open(self._folder, make=True) as folder:
                 fd = folder.descriptor(self._name, os.O_RDWR | os.O_CREAT)
             try:
                 lock(fd, wait=True)
-                return self._change(fd, calls, burst, held)
+                return self._change_locked(fd, calls, burst, held)
             finally:
                 os.close(fd)
 
-    def _change(self, fd: int, calls: float, burst: float, held: float) -> float:
+    def _change_locked(self, fd: int, calls: float, burst: float, held: float) -> float:
         now = self._clock()
         before = _read_state(fd, burst, now)
         grown = 0.0 if math.isinf(self.rate) else max(0.0, now - before.at) * self.rate
@@ -100,7 +101,7 @@ class SharedBucket:
 
 
 def _read_state(fd: int, burst: float, now: float) -> BucketState:
-    """Return the state in a file. One without a state means that nothing was called."""
+    """Return the state in a file. An empty file means that no call was made."""
     with suppress(ValueError, TypeError):
         state = BucketState(*map(float, orjson.loads(read_at(fd, _LARGEST, 0))))
         if all(map(math.isfinite, state)) and state.until - now <= MOST_HELD:
@@ -109,28 +110,28 @@ def _read_state(fd: int, burst: float, now: float) -> BucketState:
 
 
 class ServiceGate:
-    """The rate of one service, and how many calls a line makes to it on average."""
+    """The rate limit of one service, and the average number of calls that a line makes to it."""
 
     def __init__(self, bucket: SharedBucket, slots: ServiceSlots | None = None) -> None:
-        """`slots` bound the lines that reach the service at a time."""
+        """`slots` limit how many lines use the service at the same time."""
         self._bucket = bucket
         self.slots = slots
         self._lines = 0
         self._calls = 0
 
     @property
-    def _expected(self) -> float:
+    def _expected_calls(self) -> float:
         return self._calls / self._lines if self._lines else 1.0
 
     @property
-    def _burst(self) -> float:
+    def _burst_calls(self) -> float:
         rate = 0.0 if math.isinf(self._bucket.rate) else self._bucket.rate
-        return max(_LEAST_BURST, rate, self._expected)
+        return max(_LEAST_BURST, rate, self._expected_calls)
 
     def seconds_left(self) -> float:
-        """Return how long no line may be sent."""
+        """Return the seconds until a line may be sent."""
         rate = self._bucket.rate
-        missing = self._expected - self._bucket.change(0, self._burst)
+        missing = self._expected_calls - self._bucket.change(0, self._burst_calls)
         if held := self._bucket.seconds_held:
             return held
         if missing > _ROUNDING and not math.isinf(rate):
@@ -138,43 +139,43 @@ class ServiceGate:
         return 0.0 if self.slots is None or self.slots.take() else _NO_SLOT
 
     def reserve(self, line: int) -> float:
-        """Take the expected calls of a line, and return their number."""
-        expected = self._expected
+        """Reserve the expected calls of a line, and return their number."""
+        expected = self._expected_calls
         if not math.isinf(self._bucket.rate):
-            self._bucket.change(expected, self._burst)
+            self._bucket.change(expected, self._burst_calls)
         if self.slots is not None:
             self.slots.reserve(line)
         return expected
 
     def settle(self, line: int, expected: float, calls: int, held: float) -> None:
-        """Take the difference between the real calls of a line and the expected ones. `held` is how long the service
-        asked for no calls.
+        """Charge the difference between the actual and the expected calls of a line. `held` is the pause that the
+        service requested, in seconds.
         """
         self._lines += 1
         self._calls += calls
         difference = 0.0 if math.isinf(self._bucket.rate) else calls - expected
         if difference or held:
-            self._bucket.change(difference, self._burst, min(held, MOST_HELD))
+            self._bucket.change(difference, self._burst_calls, min(held, MOST_HELD))
         if self.slots is not None:
             self.slots.release(line)
 
 
 class ServiceRates:
-    """The rates of all services that a batch limits."""
+    """The rate limits of all services that a batch limits."""
 
     def __init__(self, gates: Mapping[str, ServiceGate]) -> None:
         self._gates = gates
         self._reserved: dict[int, dict[str, float]] = {}
 
     def seconds_left(self) -> float:
-        """Return how long no line may be sent; 0 if one may be sent now."""
+        """Return the seconds until a line may be sent; 0 if one may be sent now."""
         seconds = max((gate.seconds_left() for gate in self._gates.values()), default=0.0)
         if seconds:
             self.rest()  # two batches must not hold a slot each that the other waits for
         return seconds
 
     def reserve(self, line: int) -> None:
-        """Take the calls that a line is expected to make."""
+        """Reserve the calls that a line is expected to make."""
         if self._gates:
             reserved = {service: gate.reserve(line) for service, gate in self._gates.items()}
             self._reserved[line] = reserved
@@ -182,24 +183,23 @@ class ServiceRates:
     def settle(
         self, line: int, calls: Mapping[str, int], held: Mapping[str, float] = MappingProxyType({})
     ) -> None:
-        """Take the difference between the real calls of a line and the expected ones. `held` are the seconds for which
-        services asked for no calls.
+        """Charge the difference between the actual and the expected calls of a line. `held` are the pauses that
+        services requested, in seconds.
         """
         for service, expected in self._reserved.pop(line, {}).items():
             gate = self._gates[service]
             gate.settle(line, expected, calls.get(service, 0), held.get(service, 0.0))
 
     def rest(self) -> None:
-        """Give up what was taken for a line that does not come."""
+        """Release the reservations for a line that will not be sent."""
         for gate in self._gates.values():
             if gate.slots is not None:
                 gate.slots.rest()
 
 
 def find_rates(catalog: Catalog, given: Mapping[str, float]) -> dict[str, float]:
-    """Return the rate of each service that has one: the lower of its file and of the command.
-
-    Raise UsageError for a service that the skill does not reach.
+    """Return the rate of each limited service: the lower of its file's and the command's. Raise UsageError for a
+    service that the skill does not reach.
     """
     for service in given:
         if service not in catalog.services:
@@ -215,7 +215,7 @@ def find_rates(catalog: Catalog, given: Mapping[str, float]) -> dict[str, float]
 
 
 def parse_rate(text: str) -> float:
-    """Return the calls a second of a text such as `5/s` or `0.5/s`. Raise ValueError."""
+    """Return the calls per second of a text such as `5/s` or `0.5/s`. Raise ValueError."""
     number = float(text.removesuffix("/s"))
     if not (text.endswith("/s") and 0 < number <= MOST_RATE):
         raise ValueError(text)
@@ -223,7 +223,7 @@ def parse_rate(text: str) -> float:
 
 
 def is_limited(service: Service, catalog: Catalog) -> bool:
-    """Return whether lines may have to wait for a service: it has a limit of its own, or may ask for a pause."""
+    """Return whether lines may have to wait for a service, because it has a limit or may ask for a pause."""
     metadata = service.metadata
     return bool(metadata.max_rate or metadata.max_concurrent) or not catalog.runs_functions(service)
 
@@ -231,7 +231,7 @@ def is_limited(service: Service, catalog: Catalog) -> bool:
 def open_rates(
     state_dir: str, catalog: Catalog, rates: Mapping[str, float], parts: int
 ) -> ServiceRates:
-    """Return the gates of services with a limit; of several shards each gets an equal part of a rate."""
+    """Return the gates of the services with a limit. Each of `parts` shards receives an equal part of a rate."""
     folder = Path(os.path.realpath(state_dir)) / FOLDER
     gates = {}
     for id, service in catalog.services.items():

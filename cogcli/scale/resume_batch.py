@@ -19,15 +19,15 @@ from cogcli.scale.shard_words import parse_shard
 
 
 class RecordedBatch(NamedTuple):
-    """A batch as it was begun: the run of each line, and the flags."""
+    """A recorded batch: the run of each line, and the flags."""
 
     given: RequestedRun
     request: BatchRequest
 
 
 def read_recorded_batch(settings: Settings, text: str, shard: str, in_doubt: str) -> RecordedBatch:
-    """Return the batch that a text names. `shard` names one of several. Raise UsageError, or UnusableEnvironment
-    `batch.foreign` unless it is known to be the user's own.
+    """Return the batch that matches a user's text. `shard` selects one of several shards. Raise UsageError, or
+    UnusableEnvironment `batch.foreign` if this user did not write the batch.
     """
     key = find_key(settings.environ)
     batch_id = find_batch(settings.runs_dir, text)
@@ -38,7 +38,7 @@ def read_recorded_batch(settings: Settings, text: str, shard: str, in_doubt: str
         lines = os.fspath(folder.folder.path / LINES)
         path = lines if folder.folder.holds(LINES) else header.input.path
     given = RequestedRun(RunRequest(header.skill, {}, RunOptions(**header.options)), [], ())
-    return RecordedBatch(given, _request(header, command, chosen, path, in_doubt))
+    return RecordedBatch(given, _build_request(header, command, chosen, path, in_doubt))
 
 
 def _choose_shard(folder: BatchFolder, text: str, settings: Settings) -> Shard:
@@ -52,7 +52,7 @@ def _choose_shard(folder: BatchFolder, text: str, settings: Settings) -> Shard:
     raise UsageError("usage.value", text, expected="--shard I/N", found=names)
 
 
-def _request(
+def _build_request(
     header: BatchHeader, command: ShardCommand, shard: Shard, path: str, in_doubt: str
 ) -> BatchRequest:
     retry = ""

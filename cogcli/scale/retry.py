@@ -35,7 +35,7 @@ class BatchTags(Record):
 
 
 class FailedLineTry(NamedTuple):
-    """The try of a line that did not end well."""
+    """The failed try of a line."""
 
     episode: str
     """Empty if nothing ran."""
@@ -46,7 +46,7 @@ class FailedLineTry(NamedTuple):
 
 
 class RetrySelection:
-    """The lines that run again, and what is known of their earlier tries."""
+    """The lines that run again, and the recorded data of their earlier tries."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -54,12 +54,12 @@ class RetrySelection:
         self._tries: dict[int, FailedLineTry] = {}
 
     def note_good(self, line: int) -> None:
-        """Note that a line ended well."""
+        """Record that a line succeeded."""
         self._good.add(line)
         self._tries.pop(line, None)
 
     def note_failed(self, line: int, earlier: FailedLineTry) -> None:
-        """Note the try of a line that did not end well."""
+        """Record the failed try of a line."""
         self._good.discard(line)
         self._tries[line] = earlier
 
@@ -84,7 +84,7 @@ class RetrySelection:
             )
 
     def task(self, line: int, data: bytes) -> LineTask:
-        """Return the line as it runs again."""
+        """Return the task that runs a line again."""
         earlier = self._tries.get(line)
         if earlier is None:
             return LineTask(line, 1, data)
@@ -100,9 +100,8 @@ class RetrySelection:
 
 
 def read_selection(settings: Settings, path: str) -> RetrySelection:
-    """Return the lines of a result file that run again. Of two rows for a line, the later one counts.
-
-    Raise UnusableEnvironment `batch.rows`.
+    """Return the lines of a result file that run again. If a line has two rows, the later one counts. Raise
+    UnusableEnvironment `batch.rows`.
     """
     selection = RetrySelection(path)
     for line, row in read_rows(path):
@@ -121,7 +120,7 @@ def read_selection(settings: Settings, path: str) -> RetrySelection:
 
 
 def _read_earlier(settings: Settings, path: str, line: int, episode: str) -> FailedLineTry:
-    """Return the try that an episode has recorded. Raise UnusableEnvironment `batch.rows`."""
+    """Return the try that an episode records. Raise UnusableEnvironment `batch.rows`."""
     if not is_own_id(episode):
         raise rows_error(path, f"names no episode for line {line}")
     directory = Path(settings.runs_dir) / episode

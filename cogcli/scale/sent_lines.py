@@ -27,12 +27,12 @@ _REPEATABLE: Final = ("none", "idempotent")
 
 
 def may_repeat_calls(catalog: Catalog) -> bool:
-    """Return whether every capability of a closure may be called twice with the same key."""
+    """Return whether every capability that a skill reaches may be called twice with the same key."""
     return all(each.effect in _REPEATABLE for each in catalog.capabilities.values())
 
 
 class DispatchedLines:
-    """What is known of the lines of a batch that left."""
+    """The lines of a batch that were sent to workers."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class DispatchedLines:
         is_repeatable: bool,
         in_doubt: str = "",
     ) -> None:
-        """`before` are the lines of earlier sessions, `write` puts an entry on disk."""
+        """`before` are the lines of earlier sessions. `write` writes an entry to disk."""
         self.is_repeatable = is_repeatable
         self._key = key
         self._runs_dir = runs_dir
@@ -55,33 +55,33 @@ class DispatchedLines:
         self._archives = open_archives(runs_dir)
 
     def key_of(self, task: LineTask) -> BatchKey:
-        """Return the batch that the episode of a line belongs to."""
+        """Return the key of the batch that the episode of a line belongs to."""
         return task.origin or self._key
 
     def directory_of(self, task: LineTask) -> Path:
-        """Return where the episode of a line is, or would be."""
+        """Return the directory of a line's episode, which may not exist yet."""
         return self._runs_dir / self.key_of(task).episode_id(task)
 
     def is_here(self, task: LineTask) -> bool:
-        """Return whether the episode of a line was begun here, or came back."""
+        """Return whether the episode of a line began here or was received."""
         directory = self.directory_of(task)
         if os.path.lexists(directory):
             return True
         return self._archives is not None and self._archives.has(directory.name)
 
     def note(self, task: LineTask, worker: str) -> None:
-        """Write that a line leaves for a worker. Raise UnusableEnvironment `env.disk`."""
+        """Record that a line is sent to a worker. Raise UnusableEnvironment `env.disk`."""
         episode = self.directory_of(task).name
         sent = SentLine(task.line, task.attempt, episode, worker)
         self._write(sent)
         self._now[task.line] = sent
 
     def forget(self, task: LineTask) -> None:
-        """Note that a line has a result."""
+        """Record that a line has a result."""
         self._now.pop(task.line, None)
 
     def find(self, task: LineTask) -> SentLine | None:
-        """Return how a line that may not run elsewhere was sent. None if it may run anywhere."""
+        """Return the record of a sent line that may not run elsewhere. Return None if the line may run anywhere."""
         if self.is_repeatable:
             return None
         sent = self._now.get(task.line)
@@ -93,7 +93,7 @@ class DispatchedLines:
         return sent if is_same else None
 
     def judge(self, task: LineTask) -> Completion | None:
-        """Return the completion of a line that is in doubt. None if it may run where the files are."""
+        """Return the completion of a line in doubt. Return None if the line may run where the files are."""
         sent = self.find(task)
         if sent is None or self.is_here(task):
             return None
@@ -102,8 +102,8 @@ class DispatchedLines:
     def end_in_doubt(
         self, task: LineTask, sent: SentLine, refusal: CogcliError | None = None
     ) -> Completion:
-        """Return the completion of a line whose worker is gone, or whose answer was refused. The line waits, unless a
-        person decided.
+        """Return the completion of a line whose worker is gone, or whose answer was refused. Unless a person decided,
+        the line waits.
         """
         why = "is gone" if refusal is None else "gave no answer that is accepted"
         error: Json = {
@@ -119,7 +119,7 @@ class DispatchedLines:
 
 
 class GuardedExecutor:
-    """An executor whose lines run where the files of the batch are, but for those that are in doubt."""
+    """An executor whose lines run where the files of the batch are. Lines in doubt do not run."""
 
     def __init__(self, executor: Executor, sent: DispatchedLines) -> None:
         self._executor = executor
@@ -130,16 +130,16 @@ class GuardedExecutor:
 
     @property
     def free(self) -> int:
-        """How many more lines it takes now."""
+        """The number of lines that can be submitted now."""
         return self._executor.free
 
     @property
     def running(self) -> int:
-        """How many submitted lines have no completion yet."""
+        """The number of submitted lines without a completion."""
         return self._executor.running + len(self._judged)
 
     def submit(self, task: LineTask) -> None:
-        """Take a line."""
+        """Queue a line."""
         judged = self._sent.judge(task)
         if judged is None:
             self._executor.submit(task)
@@ -152,9 +152,9 @@ class GuardedExecutor:
         return judged or self._executor.completed(seconds)
 
     def cancel(self) -> list[LineTask]:
-        """Take back and return the submitted lines that no worker has begun."""
+        """Remove and return the submitted lines that no worker has begun."""
         return self._executor.cancel()
 
     def close(self) -> None:
-        """End all workers now."""
+        """Stop all workers immediately."""
         self._executor.close()

@@ -13,7 +13,7 @@ from cogcli.episode.folder import Folder, disk_errors
 
 
 class ServiceSlots:
-    """The slots of one service that this batch has taken."""
+    """The slots of one service that this batch has locked."""
 
     def __init__(self, folder: Path, name: str, count: int) -> None:
         self._folder = folder
@@ -24,7 +24,7 @@ class ServiceSlots:
         self._taken: dict[int, int] = {}
 
     def take(self) -> bool:
-        """Take a slot for the next line, and return whether there was one. Raise UnusableEnvironment `env.disk`."""
+        """Lock a slot for the next line. Return False if all slots are locked. Raise UnusableEnvironment `env.disk`."""
         if self._next < 0 and len(self._taken) < self._count:
             with (
                 disk_errors(self._folder / self._name),
@@ -34,7 +34,7 @@ class ServiceSlots:
         return self._next >= 0
 
     def _lock_any(self, folder: Folder) -> int:
-        """Return the descriptor of a slot that was free; -1 without one. Raise OSError."""
+        """Lock a free slot, and return its descriptor; -1 if all slots are locked. Raise OSError."""
         for number in range(self._count):
             fd = folder.descriptor(f"{self._name}.{number}", os.O_RDWR | os.O_CREAT)
             try:
@@ -46,18 +46,18 @@ class ServiceSlots:
         return -1
 
     def reserve(self, line: int) -> None:
-        """Use the slot that was taken for a line."""
+        """Assign the slot that was just locked to a line."""
         if self._next >= 0:
             self._taken[line], self._next = self._next, -1
 
     def release(self, line: int) -> None:
-        """Give back the slot of a line."""
+        """Unlock the slot of a line."""
         fd = self._taken.pop(line, -1)
         if fd >= 0:
             os.close(fd)
 
     def rest(self) -> None:
-        """Give back the slot that no line uses."""
+        """Unlock the slot that is assigned to no line."""
         if self._next >= 0:
             os.close(self._next)
             self._next = -1

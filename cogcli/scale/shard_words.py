@@ -17,8 +17,8 @@ def parse_shard(text: str, environ: Mapping[str, str]) -> Shard:
     """Return the shard that a text names. Raise UsageError."""
     first, slash, second = text.partition("/")
     if first != "auto":
-        return _shard(text, _number(first) - 1, _number(second) if slash else 0)
-    parts = _number(second) if slash else 0
+        return _build_shard(text, _parse_number(first) - 1, _parse_number(second) if slash else 0)
+    parts = _parse_number(second) if slash else 0
     if "SLURM_ARRAY_TASK_ID" in environ:
         return _slurm_shard(text, environ, parts)
     if "JOB_COMPLETION_INDEX" in environ:
@@ -32,28 +32,30 @@ def parse_shard(text: str, environ: Mapping[str, str]) -> Shard:
 
 
 def _slurm_shard(text: str, environ: Mapping[str, str], parts: int) -> Shard:
-    """Return the shard of a task of an array, whose indices may begin anywhere and have a step."""
-    first = _number(environ.get("SLURM_ARRAY_TASK_MIN", "0"))
-    step = max(_number(environ.get("SLURM_ARRAY_TASK_STEP", "1")), 1)
-    count = _number(environ.get("SLURM_ARRAY_TASK_COUNT", ""))
-    place = (_number(environ["SLURM_ARRAY_TASK_ID"]) - first) // step
-    return _shard(text, place, parts or max(count, 0))
+    """Return the shard of a task in a Slurm array. The array's indices may begin at any number and have a step."""
+    first = _parse_number(environ.get("SLURM_ARRAY_TASK_MIN", "0"))
+    step = max(_parse_number(environ.get("SLURM_ARRAY_TASK_STEP", "1")), 1)
+    count = _parse_number(environ.get("SLURM_ARRAY_TASK_COUNT", ""))
+    place = (_parse_number(environ["SLURM_ARRAY_TASK_ID"]) - first) // step
+    return _build_shard(text, place, parts or max(count, 0))
 
 
 def _kubernetes_shard(text: str, environ: Mapping[str, str], parts: int) -> Shard:
-    """Return the shard of a pod of an indexed job. A pod does not know how many there are."""
+    """Return the shard of a pod in an indexed job. The number of pods must be in the text, because a pod does not know
+    it.
+    """
     if not parts:
         hint = "give the completions of the job: --shard auto/8"
         raise UsageError("usage.value", f"`--shard {text}`: how many parts are there?", hint=hint)
-    return _shard(text, _number(environ["JOB_COMPLETION_INDEX"]), parts)
+    return _build_shard(text, _parse_number(environ["JOB_COMPLETION_INDEX"]), parts)
 
 
-def _number(text: str) -> int:
-    """Return a whole number of at most 6 digits, otherwise -1."""
+def _parse_number(text: str) -> int:
+    """Return a whole number of at most 6 digits; -1 for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else -1
 
 
-def _shard(text: str, place: int, parts: int) -> Shard:
+def _build_shard(text: str, place: int, parts: int) -> Shard:
     if not (1 <= parts <= MOST_PARTS and 0 <= place < parts):
         found = (
             f"`--shard {text[:60]}`: part {place + 1} of {parts}" if "auto" in text else text[:60]

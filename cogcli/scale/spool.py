@@ -24,7 +24,7 @@ _SPOOL: Final = ".spool-"
 
 
 class LineFile(NamedTuple):
-    """A file of JSON lines: the user's own, or a spooled one that is in the folder of all batches for now."""
+    """A file of JSON lines: the user's file, or a spooled copy in the folder of all batches."""
 
     path: str
     shown: str
@@ -36,7 +36,7 @@ class LineFile(NamedTuple):
     """The descriptor that holds the lock of a spooled file."""
 
     def place(self, batch: BatchFolder) -> LineFile:
-        """Return the file after moving a spooled one to the folder of its batch. Raise UnusableEnvironment."""
+        """Move a spooled file to the folder of its batch, and return the file. Raise UnusableEnvironment."""
         if not self.is_spooled:
             return self
         target = os.fspath(batch.folder.path / LINES)
@@ -47,7 +47,7 @@ class LineFile(NamedTuple):
         return self._replace(path=target)
 
     def discard(self) -> None:
-        """Remove a spooled file that is not needed."""
+        """Remove the file if it is spooled."""
         if self.is_spooled:
             with suppress(OSError):
                 os.unlink(self.path)
@@ -65,19 +65,21 @@ def open_line_file(
     if path == STDIN:
         if stdin is None:
             raise UsageError("input.empty", "stdin is closed")
-        return _spool(runs_dir, read_lines(stdin), "stdin", 0)
+        return _write_spooled(runs_dir, read_lines(stdin), "stdin", 0)
     if not kind_of_file(path):
         return LineFile(path, shown)
     header_lines = 1 if kind_of_file(path) == ".csv" else 0
     lines = read_table(path, shown, fields)
-    return _spool(runs_dir, lines, shown, header_lines)
+    return _write_spooled(runs_dir, lines, shown, header_lines)
 
 
-def _spool(runs_dir: str, lines: Iterator[bytes], shown: str, header_lines: int) -> LineFile:
+def _write_spooled(
+    runs_dir: str, lines: Iterator[bytes], shown: str, header_lines: int
+) -> LineFile:
     """Write lines to a new file in the folder of all batches. Raise UnusableEnvironment."""
     folder = batches_dir(runs_dir)
     try:
-        path, handle = _create(folder)
+        path, handle = _create_locked(folder)
     except OSError as error:
         text = f"nothing can be kept in `{folder}`: {error.strerror or error}"
         raise UnusableEnvironment("env.runs-dir", text) from error
@@ -94,8 +96,8 @@ def _spool(runs_dir: str, lines: Iterator[bytes], shown: str, header_lines: int)
     return file
 
 
-def _create(folder: Path) -> tuple[str, int]:
-    """Return path and descriptor of a new, locked file. Raise OSError."""
+def _create_locked(folder: Path) -> tuple[str, int]:
+    """Return the path and the descriptor of a new, locked file. Raise OSError."""
     with Folder.open(folder, make=True) as opened:
         _remove_abandoned(opened)
         while True:
@@ -108,7 +110,7 @@ def _create(folder: Path) -> tuple[str, int]:
 
 
 def _remove_abandoned(folder: Folder) -> None:
-    """Remove the spooled files of processes that were killed while they wrote them. Raise OSError."""
+    """Remove the spooled files of killed processes. Raise OSError."""
     for name in folder.names():
         if name.startswith(_SPOOL) and not folder.is_locked(name):
             with suppress(FileNotFoundError):

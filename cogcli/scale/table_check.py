@@ -21,14 +21,16 @@ _UNKNOWN: Final = (1 << 64) - 1
 
 
 class RowProblem(NamedTuple):
-    """What is wrong with a row of a table. `number` counts rows after the header; 0 for the table."""
+    """A problem of a table's row. `number` counts rows after the header; 0 stands for the whole table."""
 
     number: int
     text: str
 
 
 class TableRows:
-    """The rows that follow from the episodes, in a file without a name: those of a large batch fit into no memory."""
+    """The expected rows of a table, in an unnamed temporary file, because the rows of a large batch do not fit into
+    memory.
+    """
 
     def __init__(self, lines: int) -> None:
         self._file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  # as long as this object
@@ -36,18 +38,18 @@ class TableRows:
         self._known = LineSet()
 
     def close(self) -> None:
-        """Drop the rows."""
+        """Delete the temporary file."""
         self._file.close()
 
     def note(self, line: int, row: bytes | None) -> None:
-        """Note the row of a line, which replaces an earlier one; None if it cannot be made again."""
+        """Store the expected row of a line, replacing an earlier one. None means that the row cannot be rebuilt."""
         self._known.add(line)
         self._places[line] = _UNKNOWN if row is None else self._file.seek(0, os.SEEK_END)
         if row is not None:
             self._file.write(row)
 
     def problems(self, table: str) -> Iterator[RowProblem]:
-        """Yield what is wrong with a table. Raise UnusableEnvironment `batch.rows` or `env.disk`."""
+        """Yield the problems of a table. Raise UnusableEnvironment `batch.rows` or `env.disk`."""
         order = array("Q")
         found = False
         for problem in self._check_lines(table, order):
@@ -56,10 +58,12 @@ class TableRows:
         if found or any(self._places[line] == _UNKNOWN for line in order):
             return
         with tempfile.TemporaryDirectory(prefix="cogcli-verify-") as place:
-            yield from _compare(table, self._write_expected(place, table, order), order)
+            yield from _compare_rows(table, self._write_expected(place, table, order), order)
 
     def _check_lines(self, table: str, order: array[int]) -> Iterator[RowProblem]:
-        """Yield rows of no line, second rows and missing ones. Add the lines of the rows to `order`."""
+        """Yield the rows without a line, the duplicate rows and the missing ones. Append the line of each row to
+        `order`.
+        """
         seen = LineSet()
         rows = read_cells(table)
         next(rows, None)
@@ -87,7 +91,7 @@ class TableRows:
         return output
 
 
-def _compare(table: str, expected: str, order: array[int]) -> Iterator[RowProblem]:
+def _compare_rows(table: str, expected: str, order: array[int]) -> Iterator[RowProblem]:
     for number, (cells, wanted) in enumerate(zip_longest(read_cells(table), read_cells(expected))):
         if cells == wanted:
             continue

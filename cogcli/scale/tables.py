@@ -36,7 +36,7 @@ _BATCH_ROWS: Final = 10_000
 
 
 def kind_of_file(path: str) -> str:
-    """Return `.csv` or `.parquet` for a table, and an empty text for JSON lines."""
+    """Return `.csv` or `.parquet` for a table; empty for JSON lines."""
     ending = os.path.splitext(path)[1].lower()
     return ending if ending in (CSV, PARQUET) else ""
 
@@ -81,7 +81,7 @@ def _read_csv(path: str, shown: str, fields: Fields) -> Iterator[bytes]:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Accept cells up to the size of a line within the block."""
+    """Allow CSV cells as long as an input line within the `with` block."""
     before = csv.field_size_limit(MOST_BYTES)
     try:
         yield
@@ -90,8 +90,8 @@ def _long_fields() -> Iterator[None]:
 
 
 def _object_of_cells(names: list[str], cells: list[str], fields: Fields) -> Json:
-    """Return a row as inputs of the declared types. An empty cell is no input. A cell of another type stays text,
-    so that the check of the line reports it.
+    """Return a row as inputs of the declared types. Empty cells are left out. A cell of a wrong type is returned as
+    text, so that the check of the line reports it.
     """
     given = {name: cell for name, cell in zip(names, cells, strict=False) if cell}
     texts = {name: InputText(cell, name) for name, cell in given.items()}
@@ -100,7 +100,7 @@ def _object_of_cells(names: list[str], cells: list[str], fields: Fields) -> Json
 
 
 def _require_columns(names: list[str], shown: str, fields: Fields) -> None:
-    """Raise UsageError for a header that names no input, or one twice."""
+    """Raise UsageError for a header with a column that is no input, or with a repeated column."""
     if not names:
         raise UsageError("input.empty", f"`{shown}` is empty, expected a header with input names")
     for name in names:
@@ -125,7 +125,7 @@ def _read_parquet(path: str, shown: str, fields: Fields) -> Iterator[bytes]:
     try:
         frame = polars.scan_parquet(path, glob=False)
         _require_columns(list(frame.collect_schema().names()), shown, fields)
-        for start in _starts(frame):
+        for start in _slice_starts(frame):
             for row in frame.slice(start, _BATCH_ROWS).collect().iter_rows(named=True):
                 yield _line_of_row(row, shown)
     except (polars.exceptions.PolarsError, OSError) as error:
@@ -133,7 +133,7 @@ def _read_parquet(path: str, shown: str, fields: Fields) -> Iterator[bytes]:
         raise _table_error(shown, f"is not Parquet: {reason}") from error
 
 
-def _starts(frame: polars.LazyFrame) -> range:
+def _slice_starts(frame: polars.LazyFrame) -> range:
     import polars
 
     count = frame.select(polars.len()).collect().item()
@@ -141,7 +141,7 @@ def _starts(frame: polars.LazyFrame) -> range:
 
 
 def _line_of_row(row: dict[str, Any], shown: str) -> bytes:
-    """Return a row as canonical JSON. Null and NaN are no input; dates are RFC 3339, decimals are text."""
+    """Return a row as canonical JSON. Null and NaN are left out; dates are RFC 3339, decimals are text."""
     given = {name: value for name, value in row.items() if not _is_absent(value)}
     try:
         return orjson.dumps(given, default=_plain_value, option=orjson.OPT_SORT_KEYS)
@@ -154,7 +154,7 @@ def _is_absent(value: object) -> bool:
 
 
 def _plain_value(value: object) -> str:
-    """Return a value without a type in JSON as text. Raise TypeError for bytes."""
+    """Return a value that JSON has no type for as text. Raise TypeError for bytes."""
     if isinstance(value, bytes):
         raise TypeError("bytes")
     return str(value)
@@ -189,32 +189,32 @@ def _output_names(source: str) -> list[str]:
     return list(names)
 
 
-def _cells(row: bytes, names: list[str]) -> list[object]:
-    """Return the cells of a row: its own members, the code and message of its error, and its outputs."""
+def _cells_of_row(row: bytes, names: list[str]) -> list[object]:
+    """Return the cells of a row: its members, the code and message of its error, and its outputs."""
     value = orjson.loads(row)
     outputs, error = value["outputs"] or {}, value["error"] or {}
     return [
         *(value[name] for name in COLUMNS),
         error.get("code"),
         error.get("message"),
-        *(_cell(outputs.get(name)) for name in names),
+        *(_cell_of_value(outputs.get(name)) for name in names),
     ]
 
 
-def _cell(value: object) -> object:
-    """Return a value as a cell: objects and lists as JSON, all else unchanged."""
+def _cell_of_value(value: object) -> object:
+    """Return a value as a cell. Objects and lists become JSON; other values are unchanged."""
     return orjson.dumps(value).decode() if isinstance(value, dict | list) else value
 
 
-def _header(names: list[str]) -> list[str]:
+def _column_names(names: list[str]) -> list[str]:
     return [*COLUMNS, *_ERROR, *(f"outputs.{name}" for name in names)]
 
 
 def _write_csv(source: str, file: TextIO, names: list[str]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(_header(names))
+    writer.writerow(_column_names(names))
     for _, row in read_rows(source):
-        writer.writerow([_csv_text(cell) for cell in _cells(row, names)])
+        writer.writerow([_csv_text(cell) for cell in _cells_of_row(row, names)])
 
 
 def _csv_text(cell: object) -> object:
@@ -224,15 +224,16 @@ def _csv_text(cell: object) -> object:
 def _write_parquet(source: str, file: TextIO, names: list[str]) -> None:
     import polars
 
-    rows = [_cells(row, names) for _, row in read_rows(source)]
+    rows = [_cells_of_row(row, names) for _, row in read_rows(source)]
     columns = {
-        name: _column([row[place] for row in rows]) for place, name in enumerate(_header(names))
+        name: _unify_types([row[place] for row in rows])
+        for place, name in enumerate(_column_names(names))
     }
     polars.DataFrame(columns).write_parquet(file.buffer)
 
 
-def _column(values: list[object]) -> list[object]:
-    """Return the values of a column with one type: a column of several types is text."""
+def _unify_types(values: list[object]) -> list[object]:
+    """Return the values of a column with one type. A column of several types becomes text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
         return [float(value) if isinstance(value, int) else value for value in values]
@@ -245,9 +246,8 @@ def _column(values: list[object]) -> list[object]:
 
 
 def read_cells(path: str) -> Iterator[tuple[object, ...]]:
-    """Yield the header of a table that a batch wrote, then its rows. Cells of CSV are text.
-
-    Raise UnusableEnvironment `batch.rows` for a file that is no table.
+    """Yield the header of a table that a batch wrote, then its rows. CSV cells are text. Raise UnusableEnvironment
+    `batch.rows` for an invalid table.
     """
     reader = _read_csv_cells if kind_of_file(path) == CSV else _read_parquet_cells
     try:
@@ -267,13 +267,13 @@ def _read_parquet_cells(path: str) -> Iterator[tuple[object, ...]]:
     try:
         frame = polars.scan_parquet(path, glob=False)
         yield tuple(frame.collect_schema().names())
-        for start in _starts(frame):
+        for start in _slice_starts(frame):
             yield from frame.slice(start, _BATCH_ROWS).collect().iter_rows()
     except polars.exceptions.PolarsError as error:
         raise ValueError(str(error).partition("\n")[0]) from error
 
 
 def line_of_cells(cells: tuple[object, ...]) -> int:
-    """Return the line of a row of a table; 0 if it has none."""
+    """Return the line number of a row; 0 if the row has none."""
     text = str(cells[0]) if cells else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 13 else 0

@@ -16,7 +16,7 @@ FIRST_LINES: Final = 3
 
 
 class Totals:
-    """The counts of the lines of one shard. A line counts once, with its last try."""
+    """The counts of the lines of one shard. Each line is counted once, with its last try."""
 
     def __init__(self) -> None:
         self.done = LineSet()
@@ -29,22 +29,22 @@ class Totals:
         self._first: dict[str, list[int]] = {}
 
     def apply(self, entry: LedgerEntry) -> bool:
-        """Count an entry. Return False, and count nothing, if its line has a final result already."""
+        """Count an entry. If its line already has a final result, return False without counting."""
         line = entry.line
         if line in self.done:
             return False
         before = self.pending.pop(line, None)
         if before is not None:
-            self._count(before, -1)
+            self._count_status(before, -1)
         if entry.is_final:
             self.done.add(line)
             self._add_work(entry)
         else:
             self.pending[line] = entry
-        self._count(entry, 1)
+        self._count_status(entry, 1)
         return True
 
-    def _count(self, entry: LedgerEntry, number: int) -> None:
+    def _count_status(self, entry: LedgerEntry, number: int) -> None:
         self.by_status[entry.status] += number
         if entry.code:
             self.by_code[entry.code] += number
@@ -64,17 +64,17 @@ class Totals:
 
     @property
     def ended(self) -> int:
-        """The number of lines with a result, those that wait among them."""
+        """The number of lines with a result, including those that wait for an answer."""
         return self.done.count + len(self.pending)
 
     @property
     def failed(self) -> int:
-        """The number of lines that ended otherwise than well."""
+        """The number of lines that did not succeed."""
         return self.done.count - self.by_status["ok"]
 
     @property
     def exit_code(self) -> int:
-        """The exit code of a batch whose lines have all ended."""
+        """The exit code of a batch, once all its lines have ended."""
         if self.failed:
             return NO
         return PENDING if self.pending else OK

@@ -37,11 +37,11 @@ READY = "ready"
 
 def main() -> int:
     """Run lines until the input ends. Return the exit code of the process."""
-    source, sink = _take_streams()
+    source, sink = _detach_pipes()
     frames = read_frames(source)
     try:
         try:
-            _serve(frames, sink)
+            _run_frames(frames, sink)
         except CogcliError as error:
             write_frame(sink, error_to_frame(error))
         except Exception as error:
@@ -52,8 +52,8 @@ def main() -> int:
     return 0
 
 
-def _take_streams() -> tuple[int, int]:
-    """Return descriptors of the pipes, and put the null device in their place."""
+def _detach_pipes() -> tuple[int, int]:
+    """Return duplicates of stdin's and stdout's descriptors, and redirect both streams to the null device."""
     source, sink = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -62,8 +62,8 @@ def _take_streams() -> tuple[int, int]:
     return source, sink
 
 
-def _serve(frames: Iterator[Json], sink: int) -> None:
-    """Run the lines of the frames. Raise CogcliError for an error that concerns the whole batch."""
+def _run_frames(frames: Iterator[Json], sink: int) -> None:
+    """Run the lines of the frames. Raise CogcliError for an error that affects the whole batch."""
     first = next(frames, None)
     if first is None:
         return
@@ -77,7 +77,7 @@ def _serve(frames: Iterator[Json], sink: int) -> None:
 
 
 class WorkerBatch(NamedTuple):
-    """The batch of a worker, with its own settings and specs."""
+    """The batch in a worker process, with the worker's settings and specs."""
 
     settings: Settings
     request: RunRequest
@@ -88,22 +88,22 @@ class WorkerBatch(NamedTuple):
         return prepare_for_inputs(self.catalog, self.request, self.settings.environ)
 
 
-def reach_settings(first: Json) -> Settings:
-    """Return the settings of this process for a batch."""
+def settings_from_frame(first: Json) -> Settings:
+    """Return this process's settings for a batch."""
     return Settings(first["flags"], os.environ, base=first["base"])
 
 
-def reach_batch(first: Json) -> WorkerBatch:
+def batch_from_frame(first: Json) -> WorkerBatch:
     """Return the batch that the first frame describes. Raise CogcliError."""
-    settings = reach_settings(first)
+    settings = settings_from_frame(first)
     request = RunRequest(first["skill"], {}, RunOptions(**first["options"]))
     catalog = open_registry(settings).reach(request.skill_id, packs=request.pack_refs)
     return WorkerBatch(settings, request, catalog)
 
 
 def open_runner(first: Json) -> LineRunner:
-    """Return the runner of the batch that the first frame describes. Raise CogcliError."""
-    batch = reach_batch(first)
+    """Return the line runner for the batch that the first frame describes. Raise CogcliError."""
+    batch = batch_from_frame(first)
     if digest_of(document_of(batch.catalog)) != first["specs"]:
         raise UnusableEnvironment(
             "batch.worker-differs",

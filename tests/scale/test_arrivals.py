@@ -25,7 +25,7 @@ from cogcli.scale.executor import Completion, LineEnded
 from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.ledger import SentLine
 from cogcli.scale.sent_lines import DispatchedLines
-from cogcli.scale.worker import open_runner, reach_batch
+from cogcli.scale.worker import batch_from_frame, open_runner
 from cogcli.specs.spec_snapshot import document_of
 
 BATCH: Final = "ba_" + "0" * 26
@@ -50,7 +50,7 @@ class Ends:
             "skill": "demo.counted", "options": {}, "in_doubt": "", "counts_calls": False, "specs": "",
             "archives": False,
         }  # fmt: skip
-        self._first["specs"] = digest_of(document_of(reach_batch(self._first).catalog))
+        self._first["specs"] = digest_of(document_of(batch_from_frame(self._first).catalog))
 
     def run(self, task: LineTask = TASK, batch: str = BATCH) -> Json:
         """The answer of the worker to a line of this or another batch."""

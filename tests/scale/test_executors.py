@@ -38,7 +38,7 @@ from cogcli.scale.in_process import InProcessExecutor
 from cogcli.scale.line_result import unsealed_result
 from cogcli.scale.local_workers import LocalWorkers
 from cogcli.scale.sent_lines import DispatchedLines
-from cogcli.scale.worker import open_runner, reach_batch, reach_settings
+from cogcli.scale.worker import batch_from_frame, open_runner, settings_from_frame
 from cogcli.specs.spec_snapshot import document_of
 
 pytestmark = [
@@ -85,7 +85,7 @@ def on_dask(project: Any, monkeypatch: pytest.MonkeyPatch) -> Executor:
         monkeypatch.setenv(name, value)
     first = first_frame(project)
     where = cluster_request(project, first)
-    return DaskWorkers(where, first, reach_batch(first).prepare(), lambda text: None)
+    return DaskWorkers(where, first, batch_from_frame(first).prepare(), lambda text: None)
 
 
 def cluster_request(project: Any, first: dict[str, Any]) -> ClusterSettings:
@@ -93,7 +93,7 @@ def cluster_request(project: Any, first: dict[str, Any]) -> ClusterSettings:
     runs_dir = Path(first["flags"]["runs_dir"])
     folder = runs_dir / ".batches" / first["batch"]
     folder.mkdir(parents=True)
-    settings = reach_settings(first)
+    settings = settings_from_frame(first)
     key = BatchKey(first["batch"], first["created_ms"])
     sent = DispatchedLines(key, runs_dir, {}, lambda line: None, is_repeatable=False)
     return ClusterSettings(
@@ -205,7 +205,7 @@ def test_a_stopped_dask_worker_gets_no_line_and_its_line_runs_once(
         where = cluster_request(counting, first)
         where = where._replace(address=cluster.address, silence_seconds=3.0, held_seconds=1.0)
         notes: list[str] = []
-        made = DaskWorkers(where, first, reach_batch(first).prepare(), notes.append)
+        made = DaskWorkers(where, first, batch_from_frame(first).prepare(), notes.append)
         with closing(made):
             wait_until(lambda: made.completed(0.1) == [] and made.workers == 2)
             made.submit(LineTask(1, 1, b'{"text": "sleep:8"}'))

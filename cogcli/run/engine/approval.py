@@ -35,20 +35,19 @@ class ApprovalRequest(NamedTuple):
         return self.use_answer() is not None
 
     def use_answer(self) -> ApprovalAnswer | None:
-        """Use up and return a person's approval of this call, or return None if there is no answer.
-
-        On rerun, an unused approval of the earlier run is taken over if there is no answer.
+        """Use up and return a person's approval of this call, or return None without an answer. A rerun then uses an
+        unused approval of the earlier run.
 
         Raise the recorded error if the person rejected the call. If the approval is invalid, append a new request and
-        raise PolicyApprovalError, since the old request can no longer be answered.
+        raise PolicyApprovalError, since the old request is closed.
         """
         engine = self.record.run.engine
         now = engine.clock.now()
         answer = engine.approvals.use(
-            self.record.path, *self._hashes(), now, self._explain_signature
+            self.record.path, *self._action_and_evidence_hash(), now, self._explain_signature
         )
         if answer is None and not self._is_signed_only:
-            answer = self._take_over(now)
+            answer = self._transfer_earlier(now)
         if isinstance(answer, PolicyApprovalError):
             self.ask(answer)
         if isinstance(answer, RuntimeErrorBase):
@@ -56,7 +55,7 @@ class ApprovalRequest(NamedTuple):
         return answer
 
     @property
-    def _roles(self) -> tuple[str, ...]:
+    def _approver_roles(self) -> tuple[str, ...]:
         return self.gate.approver_roles if self.gate else ()
 
     @property
@@ -64,22 +63,24 @@ class ApprovalRequest(NamedTuple):
         """Whether only a signed answer counts."""
         signatures = self.record.run.engine.signatures
         return signatures.are_needed(
-            requires_signature=bool(self.gate and self.gate.signed), roles=self._roles
+            requires_signature=bool(self.gate and self.gate.signed), roles=self._approver_roles
         )
 
     def _explain_signature(self, signed: SignedAnswer | None, at: str) -> str:
         """Return why an approval does not count because of its signature. Empty if that is no reason."""
         signatures, needed = self.record.run.engine.signatures, bool(self.gate and self.gate.signed)
-        return signatures.explain_answer(signed, at, requires_signature=needed, roles=self._roles)
+        return signatures.explain_answer(
+            signed, at, requires_signature=needed, roles=self._approver_roles
+        )
 
-    def _take_over(self, now: str) -> ApprovalAnswer | None:
-        """Take over and record an unused approval of the earlier run. Return None if there is none for this call."""
+    def _transfer_earlier(self, now: str) -> ApprovalAnswer | None:
+        """Transfer and record an unused approval of the earlier run. Return None if that run has none for this call."""
         record, engine = self.record, self.record.run.engine
-        action, proof = self._hashes()
+        action, proof = self._action_and_evidence_hash()
         asked = AskedCall(
             record.path,
             self.capability.id,
-            self._bindings,
+            self._chain_bindings,
             self.evidence.get("gate") or "",
             self.values,
             proof,
@@ -125,9 +126,8 @@ class ApprovalRequest(NamedTuple):
         return answer
 
     def ask_and_wait(self, refusal: RuntimeErrorBase) -> Effects:
-        """Append a request, and return the answer that a person gives while the run goes on.
-
-        Raise `refusal` if the run itself waits for the answer. Raise the same errors as `use_answer`.
+        """Append a request, and return the person's answer if it arrives during the run. Raise `refusal` if the whole
+        run must wait for the answer. Raise the same errors as `use_answer`.
         """
         self.ask(refusal)
         while self.record.run.engine.parks_for_answers:
@@ -143,7 +143,7 @@ class ApprovalRequest(NamedTuple):
     def ask(self, refusal: RuntimeErrorBase) -> None:
         """Append `approval.requested` with the exact call and the time when the request expires."""
         record, engine = self.record, self.record.run.engine
-        action, proof = self._hashes()
+        action, proof = self._action_and_evidence_hash()
         seconds = self.gate.ttl_s if self.gate else engine.options.approval_ttl
         expires_at = datetime.fromisoformat(engine.clock.now()) + timedelta(seconds=seconds)
         payload = ApprovalRequested(
@@ -156,7 +156,7 @@ class ApprovalRequest(NamedTuple):
             action_hash=action,
             evidence_hash=proof,
             expires_at=expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            reason=self._explain(refusal),
+            reason=self._explain_request(refusal),
             say=refusal.say or None,
             **self._gate_members(),
         )
@@ -164,14 +164,14 @@ class ApprovalRequest(NamedTuple):
         event = record.run.emit(draft, durable=True)
         refusal.say = event.payload.get("say") or ""  # as recorded, without secrets
 
-    def _explain(self, refusal: RuntimeErrorBase) -> str:
-        """Return the reason for a request, and why an approval of the earlier run was not taken over."""
+    def _explain_request(self, refusal: RuntimeErrorBase) -> str:
+        """Return the reason for a request, including why an approval of the earlier run was not used."""
         earlier = self.record.run.engine.earlier_approvals
         note = earlier.explain_refusal(self.record.path) if earlier else ""
         return f"{refusal.message}; {note}" if note else refusal.message
 
     def _gate_members(self) -> dict[str, Any]:
-        """Return the members of the request that describe a pack's gate, such as who may answer."""
+        """Return the members of the request that describe a pack's gate, such as the roles that may answer."""
         if self.gate is None:
             return {}
         roles = list(self.gate.approver_roles)
@@ -187,7 +187,7 @@ class ApprovalRequest(NamedTuple):
         }
 
     @property
-    def _bindings(self) -> tuple[str, ...]:
+    def _chain_bindings(self) -> tuple[str, ...]:
         """The chain of the call, empty for a skill."""
         if self.capability.reaches:
             return ()
@@ -196,9 +196,9 @@ class ApprovalRequest(NamedTuple):
 
     @property
     def _binding_id(self) -> str:
-        return self._bindings[0] if self._bindings else ""
+        return self._chain_bindings[0] if self._chain_bindings else ""
 
-    def _hashes(self) -> tuple[str, str]:
+    def _action_and_evidence_hash(self) -> tuple[str, str]:
         """Return the hash of the action and the hash of the evidence, which bind the approval to this call."""
         action = action_hash(
             run_id=self.record.run_id,

@@ -117,7 +117,9 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
 def _make_permitted_call(
     record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> Effects:
-    """Make the call, and settle what it took of cumulative limits. After an unexpected error the log decides later."""
+    """Make the call, and settle its reservations of cumulative limits. After an unexpected error they are settled
+    later, from the log.
+    """
     try:
         yield from _require_allowed(record, capability, values)
         spend_call(record)
@@ -348,7 +350,9 @@ class _ChainAttempts:
         self._may_call_again = True
 
     def try_member(self, member: Member) -> Effects:
-        """Try one binding as often as its `retry_count` permits. Return its Answer, or None if it gives none."""
+        """Try one binding, and repeat it at most `retry_count` times. Return its Answer, or None if no attempt
+        succeeded.
+        """
         wait = 0.0
         for repeat in range(member.retry_count + 1):
             self.number += 1
@@ -537,8 +541,8 @@ def _build_worker_call(
 
 
 class LiveCall(QuickCall):
-    """The call that makes one attempt, which holds back its request until then. Its duration is added to `speed`.
-    Every live call is one of these.
+    """A call that makes one attempt and delays the request until the call begins. Its duration is added to `speed`.
+    Every live call is a LiveCall.
     """
 
     __slots__ = ("_attempt", "_runner", "_speed")

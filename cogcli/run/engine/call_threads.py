@@ -43,10 +43,10 @@ class CallThreads:
             jobs = self._idle.pop()
         except IndexError:
             jobs = SimpleQueue()
-            threads.start(self._serve, jobs, name="call")
+            threads.start(self._run_jobs, jobs, name="call")
         jobs.put((token, work))
 
-    def _serve(self, jobs: SimpleQueue[Any]) -> None:
+    def _run_jobs(self, jobs: SimpleQueue[Any]) -> None:
         while (job := jobs.get()) is not None:
             token, work = job
             result, error = perform(work)

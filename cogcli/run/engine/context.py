@@ -217,16 +217,16 @@ class Engine:
             change = self._service_changes.popleft()
             if isinstance(change, PageNotice):
                 read = CallPage(**change.to_payload())
-                self._append(draft_of(read, change.run_id, step_id=change.step_id))
+                self._append_to_sink(draft_of(read, change.run_id, step_id=change.step_id))
                 continue
             service, protocol = change.service_id, change.protocol
             if change.step_id:
                 started = ServiceStarted(service=service, protocol=protocol)
-                self._append(draft_of(started, change.run_id, step_id=change.step_id))
+                self._append_to_sink(draft_of(started, change.run_id, step_id=change.step_id))
             else:
                 reason = change.reason or None
                 stopped = ServiceStopped(service=service, protocol=protocol, reason=reason)
-                self._append(draft_of(stopped, run_id))
+                self._append_to_sink(draft_of(stopped, run_id))
 
     def observe(self, apply: Callable[[Event], None]) -> None:
         """Pass each further event to `apply` before the listener receives it."""
@@ -301,9 +301,9 @@ class Engine:
         """
         if self._service_changes:
             self.append_service_changes(draft.run_id)
-        return self._append(draft, durable=durable)
+        return self._append_to_sink(draft, durable=durable)
 
-    def _append(self, draft: Draft, *, durable: bool = False) -> Event:
+    def _append_to_sink(self, draft: Draft, *, durable: bool = False) -> Event:
         event = self.sink.append(draft, durable=durable)
         if not row_of(draft.event_type).one_process_only:  # a replay does not see those
             self.now = event.timestamp

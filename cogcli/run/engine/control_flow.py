@@ -103,7 +103,7 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         inner = record.part(planned, index, started)
         taken = run.engine.taken_over.get(inner.path)
         steps = (
-            _reuse(inner, planned.step.uses, taken)
+            _reuse_result(inner, planned.step.uses, taken)
             if taken
             else invoke(planned, inner, scope_of(index))
         )
@@ -146,7 +146,7 @@ def _list_errors(failed: Mapping[int, RuntimeErrorBase]) -> list[dict[str, Any]]
     ]
 
 
-def _reuse(inner: StepRecord, uses: str | None, taken: ReusedResult) -> Effects:
+def _reuse_result(inner: StepRecord, uses: str | None, taken: ReusedResult) -> Effects:
     """Return the recorded output of the same item or round in the earlier run."""
     inner.reused_from = taken.origin
     learn_reused_facts(inner, uses, taken.output)
@@ -352,7 +352,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
         is_routed = planned.step.config.router is not None
         taken = None if is_routed else run.engine.taken_over.get(inner.path)
         steps = (
-            _reuse(inner, planned.step.uses, taken)
+            _reuse_result(inner, planned.step.uses, taken)
             if taken
             else invoke(planned, inner, Scope(scratch))
         )

@@ -56,10 +56,10 @@ class EarlierCall(NamedTuple):
 class EarlierCalls:
     """The calls of the source run that the first event of a rerun lists, by step path.
 
-    1. An item or round at another index is recognized by its input. So an inserted item does not repeat a call.
-    2. One earlier call matches one item or round. If several have the same input, each needs its own earlier call.
-    3. If the input of an item or round changed, it matches the call at the same index. The caller checks with
-       `has_input` that the old answer does not apply.
+    1. An item or round at another index is recognized by its input. So an inserted item does not repeat a call. 2. Each
+    earlier call matches at most one item or round, even if several have the same input. 3. If the input of an item or
+    round changed, it matches the call at the same index. The caller checks with `has_input` that the old answer does
+    not apply.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class EarlierCalls:
     ) -> None:
         """Index the entries of the first event.
 
-        `result_sources` maps a step path to what this run's log already used: the event of the earlier call whose
-        answer it reused, or the idempotency key of the call it made. With it, each item or round matches the same
-        earlier call again.
+        `result_sources` maps a step path to the source of its result in this run's log. The source is the event of the
+        reused earlier call, or the idempotency key of the call. With it, each item or round matches the same earlier
+        call again.
         """
         self._calls = {step: _parse_entry(entry) for step, entry in entries.items()}
         self._result_sources = result_sources or {}
@@ -134,9 +134,8 @@ class SkippedByPerson(CallSkipped):
 def find_replacement_answer(
     resolution: DoubtResolution | None, capability_id: str
 ) -> Answer | None:
-    """Return the answer that replaces a call in doubt, or None if the call may be repeated.
-
-    Raise SkippedByPerson or RejectedError as the person decided, or EffectInDoubtError if there is no decision yet.
+    """Return the answer that replaces a call in doubt, or None if the call may be repeated. Raise SkippedByPerson or
+    RejectedError if a person decided so. Raise EffectInDoubtError without a decision.
     """
     if resolution is None:
         raise EffectInDoubtError(

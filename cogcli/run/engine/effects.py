@@ -94,7 +94,7 @@ class QuickCalls:
         raise NotImplementedError
 
     def end(self, answer: Any) -> bool:
-        """Take the result of the call. Return False to end the series."""
+        """Pass the result of the call to the series. Return False to end the series."""
         raise NotImplementedError
 
 
@@ -153,9 +153,9 @@ class Spawn(NamedTuple):
 class Next(NamedTuple):
     """Wait for the next child to end. The result is its Task, or None at the time `until`.
 
-    With `slot` the result is None as soon as a slot is free. Without `slot` it is None at once if no child is
-    running. With `posts` it may also be a `Posted`, and the wait goes on without children; only the root may
-    wait so.
+    With `slot` the result is None as soon as a slot is free. Without `slot`, and without a running child, it is None at
+    once. With `posts` it may also be a `Posted`, and the wait continues without children; only the root may use
+    `posts`.
     """
 
     slot: bool = False

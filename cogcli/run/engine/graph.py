@@ -107,7 +107,7 @@ class GraphDriver(QuickCalls):
         """Start and await steps until no step is running and no further step may start."""
         while True:
             if self._loop.signal is not None and not self.halted:
-                yield from self._halt()
+                yield from self._finish_without_steps()
             while self._may_start():
                 yield from self._start_steps()
             wants_slot = self._wants_slot()
@@ -118,9 +118,8 @@ class GraphDriver(QuickCalls):
                 yield from self._handle_end(task)
 
     def begin(self) -> QuickCall | None:
-        """Start the next ready step, and return its call if that is quick. Else `_next` is the step, if any may start.
-
-        Raises what the sink raises.
+        """Start the next ready step. If its call is quick, return the call. Otherwise set `_next` to the step, if one
+        is ready. Raise the errors of the sink.
         """
         if not self._may_start():
             return None
@@ -166,33 +165,33 @@ class GraphDriver(QuickCalls):
             return
         if awaited is not None:
             index, step = self._take_quick()
-            yield from self._spawn(index, StartedStep(step, awaited.effect))
+            yield from self._spawn_step(index, StartedStep(step, awaited.effect))
         elif self._next is not None:
             (index, start), self._next = self._next, None
-            yield from self._spawn(index, start)
+            yield from self._spawn_step(index, start)
         elif self._ended is not None:
             (index, ending), self._ended = self._ended, None
             yield from self._handle_ending(index, ending)
 
     def _end_quick_call(self, error: Cancelled | RuntimeErrorBase) -> Effects:
-        """End the step whose quick call failed, or was cancelled with the run before a task took the step over."""
+        """End the step of a quick call that failed, or that was cancelled with the run before a task ran the step."""
         index, step = self._take_quick()
         if isinstance(error, Cancelled):
             self.endings[index] = step.cancel(error)
             raise error
-        yield from self._spawn(index, step.fail(error))
+        yield from self._spawn_step(index, step.fail(error))
         while index in self._tasks and self._tasks[index].done:  # before another step starts
             yield from self._handle_end((yield Next()))
 
-    def _spawn(self, index: int, start: StepStart) -> Effects:
-        """Run a step from `start` on as a task."""
+    def _spawn_step(self, index: int, start: StepStart) -> Effects:
+        """Run a step as a task, beginning from `start`."""
         planned = self._run.plan.steps[index]
         spawn = self._run.spawn_step(self._run, planned, self._write_order, start)
         self._tasks[index] = yield spawn
 
     def wait(self, *, until: float) -> Effects:
         """Wait for running steps to end until a monotonic time or a second signal. No new step starts."""
-        yield from self._halt()
+        yield from self._finish_without_steps()
         while self._tasks:
             task: Task | None = yield Next(until=until)
             if task is None:
@@ -201,7 +200,7 @@ class GraphDriver(QuickCalls):
 
     def wind_down(self, *, force: bool) -> Effects:
         """Cancel running steps, with `force` also effects in flight. A later `drive` waits for them to end."""
-        yield from self._halt()
+        yield from self._finish_without_steps()
         for task in list(self._tasks.values()):
             yield Cancel(task, force)
 
@@ -212,7 +211,7 @@ class GraphDriver(QuickCalls):
         """Whether every step has ended."""
         return len(self.endings) == len(self._run.plan.steps)
 
-    def _halt(self) -> Effects:
+    def _finish_without_steps(self) -> Effects:
         self.halted = True
         steps = range(len(self._run.plan.steps))
         yield from self._close_writes([index for index in steps if index not in self._tasks])

@@ -21,9 +21,8 @@ from cogcli.run.engine.step_recorder import StepRecord
 def find_continuation(
     record: StepRecord, capability: Capability, number: int, demand: InputRequiredError
 ) -> Continuation:
-    """Return a person's answer to what this attempt asked for.
-
-    Without one, append `input.requested` and raise `demand`: the run waits.
+    """Return a person's answer to the input request of this attempt. Without an answer, append `input.requested` and
+    raise `demand`, so that the run waits.
     """
     engine = record.run.engine
     given = engine.form_answers.get((record.run_id, record.path, number))
@@ -51,7 +50,7 @@ def may_wait(record: StepRecord) -> bool:
 
 
 def rejection_of(demand: InputRequiredError) -> RejectedError:
-    """Return the error of a call that asks for input that no one gives."""
+    """Return the error for a gate or a probe that requests input, because no person can answer there."""
     text = f"{demand.message}; a gate or a probe gets no answer"
     error = RejectedError("call.rejected", text, left=True)
     error.record = demand.record

@@ -27,7 +27,7 @@ def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
 
     Raise RuntimeErrorBase, CallSkipped or Cancelled.
     """
-    target = _route(planned, record, scope)
+    target = _choose_target(planned, record, scope)
     values = resolve_input(planned.input, scope, record.reads)
     return (yield from call_target(planned, record, target, values))
 
@@ -35,7 +35,7 @@ def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
 def call_target(
     planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any]
 ) -> Effects:
-    """Call a target with the values that it declares as inputs, and return its output. Raises the same errors as
+    """Call a target with the values that it declares as inputs, and return its output. Raise the same errors as
     `invoke`.
     """
     kept, violations = fit_values(target.inputs, drop_absent(record.run, planned, target, values))
@@ -117,7 +117,7 @@ def drop_absent(
     )
 
 
-def _route(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
+def _choose_target(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget:
     """Return the target that the step calls in this scope. Raise ExpressionError `router.no-case`."""
     router = planned.step.config.router
     if router is not None:
@@ -142,8 +142,8 @@ def _route(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget
 def _may_retry_step(record: StepRecord, error: RuntimeErrorBase) -> bool:
     """Return whether the step may retry after this error.
 
-    It may not if a call that must not be repeated may have been sent. It may not after its own time limit either, since
-    that limit covers all attempts. An error with a `step_id` comes from the limit of an inner step.
+    It may not if a call that must not be repeated may have been sent. It may not after its own time limit, since that
+    limit covers all attempts. An error with a `step_id` comes from the limit of an inner step.
     """
     own_limit = error.code == "step.timeout" and error.step_id is None
     return error.retryable and not own_limit and not record.effect_left and may_repeat(record)

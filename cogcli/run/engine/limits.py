@@ -53,15 +53,17 @@ class CallReservations:
         self._judged: tuple[Verdict, LiftedGates] | None = None
 
     def decide(self, verdict: Verdict, lifted: LiftedGates, cause: str | None) -> Verdict:
-        """Return the verdict with the limits applied, and reserve what the call takes if it is made.
+        """Return the verdict with the limits applied, and reserve the amounts of a permitted call.
 
-        `cause` is the event that the decision follows from, a person's answer or an earlier decision. A recorded
-        decision is made again from its own `reads`.
+        `cause` is the event before the decision: a person's answer or an earlier decision. A recorded decision is
+        computed again from its own `reads`.
         """
         self._judged = verdict, lifted
         if not (verdict.allows or verdict.asks):
             return lifted.lift(verdict)
-        recorded = find_recorded(self._record.run.engine, "policy.decided", self._key, cause)
+        recorded = find_recorded(
+            self._record.run.engine, "policy.decided", self._reservation_key, cause
+        )
         reads = read_record(PolicyDecided, recorded.payload).reads if recorded else None
         used = recorded_use(reads, [claim for claim in self._claims if claim.is_known])
         if recorded is not None and used is not None:
@@ -71,20 +73,22 @@ class CallReservations:
         dispatcher = self._record.run.engine.dispatcher
         if dispatcher is not None and not dispatcher.live:
             dispatcher.end_unanswered()  # a run that is being closed makes no further call
-        return self._reserve(self._account, verdict, lifted)
+        return self._apply_and_reserve(self._account, verdict, lifted)
 
     def decide_again(
         self, verdict: Verdict, lifted: LiftedGates, decided: Verdict, cause: str
     ) -> Verdict | None:
-        """Return the verdict that follows the decision `cause`, since there is no room any more. None if it stands."""
+        """Return the new verdict if the limits no longer permit the call that the event `cause` decided. Return None if
+        that decision is still valid.
+        """
         if decided.outcome != "allow" or self._is_read_now:
             return None
         engine, number = self._record.run.engine, self._next_attempt
-        if find_recorded(engine, "policy.decided", self._key, cause):
+        if find_recorded(engine, "policy.decided", self._reservation_key, cause):
             return self.decide(verdict, lifted, cause)
         if self._account is None or not self._may_begin(number):
             return None
-        again = self._reserve(self._account, verdict, lifted)
+        again = self._apply_and_reserve(self._account, verdict, lifted)
         return None if again.outcome == "allow" else again
 
     def repeat(self, number: int, cause: str) -> Verdict | None:
@@ -95,22 +99,24 @@ class CallReservations:
         self._has_begun = False
         if self._judged is None:
             return None
-        if find_recorded(self._record.run.engine, "policy.decided", self._key, cause):
+        if find_recorded(self._record.run.engine, "policy.decided", self._reservation_key, cause):
             decided = self.decide(*self._judged, cause)
         elif self._account is None or not self._may_begin(number):
             return None
         else:
-            decided = self._reserve(self._account, *self._judged)
+            decided = self._apply_and_reserve(self._account, *self._judged)
         if decided.outcome == "allow":
             return None
         return decided._replace(outcome="deny", stage="situation", gate="")
 
     def note_begun(self) -> None:
-        """Note that the intent of the attempt is in the log."""
+        """Record that the log contains the intent of the attempt."""
         self._has_begun = True
 
     def settle(self, *, left: bool) -> None:
-        """Settle the reservation of an attempt that has a result: used, unless it is known that it did not leave."""
+        """Settle the reservation of an attempt that has a result. Without `left`, the request did not leave, and the
+        reservation is released.
+        """
         numbers, self._reserved = self._reserved, ()
         if not left:
             self.unsent += numbers
@@ -126,13 +132,13 @@ class CallReservations:
             self._account.ledger.release(numbers)
 
     def release_unsent(self) -> None:
-        """Release what attempts reserved that did not leave, as the log now shows."""
+        """Release the reservations of attempts whose request did not leave, according to the log."""
         numbers, self.unsent = self.unsent, ()
         if self._account is not None and numbers:
             self._account.ledger.release(numbers)
 
     @property
-    def _key(self) -> tuple[str, str]:
+    def _reservation_key(self) -> tuple[str, str]:
         return self._record.run_id, self._record.path
 
     @property
@@ -144,11 +150,15 @@ class CallReservations:
         dispatcher = self._record.run.engine.dispatcher
         if dispatcher is None:
             return True
-        is_open = dispatcher.ended_at(*self._key) is None
-        return dispatcher.live and is_open and not dispatcher.has_begun(*self._key, number)
+        is_open = dispatcher.ended_at(*self._reservation_key) is None
+        return (
+            dispatcher.live and is_open and not dispatcher.has_begun(*self._reservation_key, number)
+        )
 
-    def _reserve(self, account: LimitAccount, verdict: Verdict, lifted: LiftedGates) -> Verdict:
-        """Return the verdict by the counters as they are, and reserve what the call takes if it is allowed."""
+    def _apply_and_reserve(
+        self, account: LimitAccount, verdict: Verdict, lifted: LiftedGates
+    ) -> Verdict:
+        """Return the verdict for the current counters, and reserve the amounts of a permitted call."""
 
         def decide(used: Use) -> Verdict:
             return lifted.lift(apply_limits(verdict, self._claims, used))
@@ -158,7 +168,7 @@ class CallReservations:
             is_lifted = decided.reason == "approved"
             return claims_to_reserve(decided, self._claims, is_lifted=is_lifted)
 
-        attempt = CallAttempt(account.episode_id, *self._key, self._next_attempt)
+        attempt = CallAttempt(account.episode_id, *self._reservation_key, self._next_attempt)
         now = self._record.run.engine.clock.now()
         self._is_read_now = True
         used, self._reserved = account.ledger.reserve(
@@ -168,7 +178,7 @@ class CallReservations:
 
 
 def read_counters(engine: Engine, claims: Sequence[LimitClaim]) -> list[tuple[LimitClaim, Decimal]]:
-    """Return what the counters of claims hold now. Empty if this process has no counters, as in a replay."""
+    """Return the current values of the claims' counters. Empty if this process has no counters, as in a replay."""
     if engine.limits is None or not engine.is_live:
         return []
     counters = [claim.counter for claim in claims]

@@ -59,7 +59,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
     if outcome.status == "pending":
         _defer_end(child)
     else:
-        _terminate(child, outcome)
+        _terminate_child(child, outcome)
     if outcome.error is not None:
         raise _prefix_path(child, outcome.error)
     outputs = {
@@ -94,8 +94,8 @@ def _start_child(
     )
 
 
-def _terminate(child: Run, outcome: RunOutcome) -> None:
-    """Append the deferred closing events below the child, then the child's last event."""
+def _terminate_child(child: Run, outcome: RunOutcome) -> None:
+    """Append the deferred closing events of the runs below the child, then the child's last event."""
     child.engine.append_deferred(child.prefix)
     child.emit(_end_draft(child, outcome))
 
@@ -142,11 +142,11 @@ def _end_early(record: StepRecord, child: Run, cause: Cancelled | RuntimeErrorBa
         _defer_end(child)
         return _prefix_path(child, child.in_doubt)
     if isinstance(cause, RuntimeErrorBase):
-        _terminate(child, RunOutcome("error", cause, dict(child.state.outputs)))
+        _terminate_child(child, RunOutcome("error", cause, dict(child.state.outputs)))
     elif cause.external:
         _defer_end(child)
     else:
-        _terminate(child, RunOutcome("aborted", None, dict(child.state.outputs)))
+        _terminate_child(child, RunOutcome("aborted", None, dict(child.state.outputs)))
     return cause
 
 

@@ -31,9 +31,10 @@ def mask_answer(answer: Answer, masks: Sequence[str]) -> Answer:
 
 
 def mask_value(value: object, path: tuple[str, ...]) -> object:
-    """Return a copy of a value whose part at a path is masked. A name applies to each item of a list.
+    """Return a copy of a value in which the part at a path is masked.
 
-    An absent part stays absent. A value that is no object where the path goes on is masked as a whole.
+    A name applies to each item of a list. An absent part stays absent. If the path continues below a value that is no
+    object, that value is masked as a whole.
     """
     if not path:
         return MASK
@@ -53,7 +54,7 @@ def mask_value(value: object, path: tuple[str, ...]) -> object:
 
 
 def withhold_reply(error: RuntimeErrorBase, masks: Sequence[str]) -> None:
-    """Remove what the service answered from the error of a call whose output would be masked."""
+    """Remove the service's reply from the error of a call whose output would be masked."""
     if not masks:
         return
     error.record = _without_reply(error.record)

@@ -77,8 +77,8 @@ def find_plain_call(run: Run, planned: PlannedStep, key: PlainKey | None) -> Pla
 
 
 def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) -> PlainCall | None:
-    """Return the constants of these calls, taken from events of the general path. Return None if bindings are passed
-    over.
+    """Return the constants of these calls, copied from events of the general path. Return None if bindings were
+    skipped.
     """
     target, secrets = planned.target, lines.secrets_version
     if target is None or target.capability is None:
@@ -198,10 +198,8 @@ class PlainInvocation:
         return ClockReading(self._started_at, self._started_seconds)
 
     def _begin_call(self, names: tuple[str, ...], number: int | None = None) -> bool:
-        """Append the intent. Return False, without an event, if the call must take the general path.
-
-        `names` are names of the skill that the two events contain beside those of the input. `number` is that of a
-        round.
+        """Append the intent. Return False, without an event, if the call must use the general path. `names` are names
+        of the skill that the two events contain in addition to those of the input. `number` is the number of a round.
         """
         run, call = self._run, self.call
         try:
@@ -262,10 +260,8 @@ class PlainInvocation:
     def _fill_decision(
         self, policy: CallPolicy, decided: DecisionLine, verdict: Verdict
     ) -> tuple[object, ...]:
-        """Set the payload of a decision, and return the values of it that may contain a secret.
-
-        The journal has accepted what a verdict says if the last one said the same: a call has other lines as soon as
-        another secret is known.
+        """Set the payload of a decision, and return its values that may contain a secret. An unchanged verdict is not
+        checked again: a new secret leads to a call with other lines.
         """
         line, values, known = decided.line, self._input, decided.verdict
         decided.verdict = None
@@ -357,7 +353,7 @@ class PlainInvocation:
         record.count_call(answer.usage)
 
     def learn(self, answer: Answer) -> None:
-        """Add the facts in the output for the next call that the policy judges."""
+        """Add the facts in the output, for the policy's decision about the next call."""
         engine = self._run.engine
         if engine.policy is not None:
             engine.policy.learn(self.call.capability_id, answer.output, engine.now)

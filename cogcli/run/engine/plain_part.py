@@ -61,7 +61,7 @@ class PlainPart(PlainInvocation):
         return record
 
     def wait_for(self, effect: WorkerCall | StartedCall, record: StepRecord) -> Effects:
-        """Wait for the call in a task of its own, and return the output. `record` is that of the part."""
+        """Wait for the call in its own task, and return the output. `record` is the record of the part."""
         try:
             if type(effect) is WorkerCall and not self._run.engine.loop.take_slot():
                 yield WorkerSlot()

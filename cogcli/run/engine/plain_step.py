@@ -26,7 +26,7 @@ _DONE: Final = Ending("done")
 
 
 class FailedCall(NamedTuple):
-    """A plain step whose call failed, with the record that it would have on the general path, and the error."""
+    """A plain step whose call failed: the error, and the record that the step would have on the general path."""
 
     record: StepRecord
     error: RuntimeErrorBase
@@ -49,9 +49,8 @@ GeneralPath = Callable[[ClockReading | FailedCall], Effects]
 def run_plain_step(
     run: Run, planned: PlannedStep, call: PlainCall, run_general_path: GeneralPath
 ) -> Effects:
-    """Run a plain step as a task and return its Ending. Raises only what the sink raises, and bugs.
-
-    If the step proves unusual, or its call fails, continue with `run_general_path`.
+    """Run a plain step as a task and return its Ending. If the step proves unusual or its call fails, continue with
+    `run_general_path`. Raise only the errors of the sink, and bugs.
     """
     step = PlainStep(run, planned, call, run.path(planned.step.id), run.scope)
     loop = run.engine.loop
@@ -82,7 +81,7 @@ class PlainStep(PlainInvocation):
         return is_begun
 
     def _meets_condition(self, reads: dict[str, None]) -> bool:
-        """Return whether the step has no condition, or one that holds. Raise ExpressionError."""
+        """Return whether the step has no condition, or its condition is true. Raise ExpressionError."""
         condition = self._planned.expressions.get("condition")
         inputs = self._run.plan.skill.inputs
         return condition is None or holds(condition, self._run.scope, inputs, reads)

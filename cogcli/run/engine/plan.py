@@ -38,7 +38,7 @@ class StepTarget(NamedTuple):
 
 
 class PlainKey(NamedTuple):
-    """What calls have in common whose events differ only in what `run.engine.plain_invocation` fills in."""
+    """The common part of calls whose events differ only in values that `run.engine.plain_invocation` inserts."""
 
     uses: str
     kind: str
@@ -217,7 +217,9 @@ def _find_targets(
 
 
 def _find_plain_key(step: Step, target: StepTarget | None, kind: str) -> PlainKey | None:
-    """Return what the calls of a step have in common, if all that it or its loop does is one call without effect."""
+    """Return the common part of a step's calls, if the step or its loop makes a single call without effect. Otherwise
+    return None.
+    """
     config = step.config
     is_chosen = config.router is not None or config.scatter is not None
     if target is None or is_chosen or config.timeout_seconds is not None:
@@ -359,7 +361,7 @@ def _enclosing_places(place: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _find_ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> list[int]:
-    """Return by step the bit set of the steps on which it depends, directly or indirectly."""
+    """Return for each step the bit set of the steps on which it depends, directly or indirectly."""
     before: list[int] = []
     for step in steps:
         bits = 0

@@ -39,11 +39,12 @@ ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
 def require_permitted(
     record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> Effects:
-    """Raise an error if the policy denies or refuses the call, or if a required approval is missing.
+    """Raise an error if the policy denies or refuses the call, or if a required approval is missing. Without a policy,
+    return immediately.
 
-    Without a policy, return at once. An approval lifts only the gate that required it: the call is judged again
-    as of the time of the answer, or of the resumption after it. Safety gates and probes have no effects and need no
-    entry in a pack. What the call takes of cumulative limits is reserved when this returns.
+    An approval satisfies only the gate that required it. The call is judged again as of the time of the answer, or of
+    the resumption after it. Safety gates and probes have no effects and need no entry in a pack. When this returns, the
+    call's amounts of cumulative limits are reserved.
     """
     engine = record.run.engine
     policy = engine.policy
@@ -51,12 +52,12 @@ def require_permitted(
     if policy is None or _is_gate_or_probe(record):
         return
     lifted = LiftedGates()
-    verdict = _decide(policy, record, capability, values, engine.now, lifted)
+    verdict = _decide_call(policy, record, capability, values, engine.now, lifted)
     while verdict.asks:
         answer = yield from _require_answer(policy, record, capability, values, verdict)
         lifted.add((verdict.outcome, verdict.gate))
         yield from _wait_until(record, answer)
-        verdict = _decide(
+        verdict = _decide_call(
             policy, record, capability, values, answer.judged_at, lifted, answer.event or None
         )
     if not verdict.allows:
@@ -69,10 +70,10 @@ def require_permitted(
 def find_plain_verdict(
     run: Run, path: str, capability: Capability, values: dict[str, Any]
 ) -> Verdict | None:
-    """Return the policy's verdict on a call that it allows at once, and charge the call to the budgets.
+    """Return the policy's verdict on a call that is allowed immediately, and charge the call to the budgets.
 
-    Return None, with nothing charged or recorded, if the call is refused, needs an approval, exceeds a budget, has
-    outputs that must be masked, or counts for a cumulative limit.
+    Return None, with nothing charged or recorded, if the call is refused, needs an approval or exceeds a budget. Also
+    return None if its outputs must be masked, or if a cumulative limit counts it.
     """
     policy = run.engine.policy
     if policy is None:
@@ -117,7 +118,7 @@ def recorded_decision(run: Run, verdict: Verdict, event: str) -> dict[str, str]:
     return {"verdict": verdict.outcome, "policy": name, "event": event}
 
 
-def _decide(
+def _decide_call(
     policy: CallPolicy,
     record: StepRecord,
     capability: Capability,
@@ -126,13 +127,12 @@ def _decide(
     lifted: LiftedGates,
     answer: str | None = None,
 ) -> Verdict:
-    """Return the policy's verdict on a call as of the time `now`, after it was recorded.
-
-    `answer` is the event id of a person's answer that the decision follows from.
+    """Record and return the policy's verdict on a call as of the time `now`. `answer` is the event id of the person's
+    answer that led to the decision.
     """
     judged = _judge_call(policy, record.run, record.path, capability, values, now)
     claims = policy.find_claims(capability.id, values) if policy.has_limits else ()
-    limits = _reservations(record, claims)
+    limits = _open_reservations(record, claims)
     record.limits = limits
     verdict = limits.decide(judged, lifted, answer) if limits else lifted.lift(judged)
     record.decision = None
@@ -152,7 +152,7 @@ def _decide(
     return verdict
 
 
-def _reservations(record: StepRecord, claims: Sequence[LimitClaim]) -> CallReservations | None:
+def _open_reservations(record: StepRecord, claims: Sequence[LimitClaim]) -> CallReservations | None:
     if not claims:
         return None
     from cogcli.run.engine.limits import CallReservations  # for packs with limits alone
@@ -240,10 +240,10 @@ def learn_facts(record: StepRecord, called: str, output: dict[str, Any]) -> None
 
 
 def learn_reused_facts(record: StepRecord, called: str | None, output: dict[str, Any]) -> None:
-    """Add the facts in an output that was reused, as of the time when it was recorded.
+    """Add the facts in a reused output, as of the time when the output was recorded.
 
-    Rules judge as they would after the call itself, and evidence that is too old stays too old. An output without its
-    time gives no facts.
+    So rules decide as after the call itself, and evidence that is too old stays too old. An output without its time
+    gives no facts.
     """
     policy, at = record.run.engine.policy, (record.reused_from or {}).get("at")
     if policy is not None and called and at:
@@ -263,8 +263,8 @@ def record_verdict(
     verdict: Verdict,
     answer: str | None = None,
 ) -> dict[str, str]:
-    """Append the decision and return the `decision` member of `step.started`. `answer` is the event id of what it
-    follows from: a person's answer, or an earlier decision.
+    """Append the decision and return the `decision` member of `step.started`. `answer` is the event id of the cause: a
+    person's answer, or an earlier decision.
     """
     payload = decision_payload(run, path, capability, values, verdict)
     draft = draft_of(payload, run.state.run_id, step_id=path, caused_by=answer)
@@ -278,8 +278,8 @@ def _require_answer(
     values: dict[str, Any],
     verdict: Verdict,
 ) -> Effects:
-    """Return a person's approval of exactly this call at this gate. If there is none, append a request, and raise
-    PolicyApprovalError unless the run goes on while it waits.
+    """Return a person's approval of exactly this call at this gate. Without one, append a request. Raise
+    PolicyApprovalError unless the run continues during the wait.
     """
     evidence = {
         "gate": verdict.gate,

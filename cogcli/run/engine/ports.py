@@ -115,7 +115,7 @@ class CallPolicy(Protocol):
     def find_claims(
         self, capability_id: str, arguments: Mapping[str, object]
     ) -> tuple[LimitClaim, ...]:
-        """Return what a call would add to the counters of the limits."""
+        """Return the amounts that a call would add to the counters of the limits."""
         ...
 
     @property
@@ -136,14 +136,12 @@ class CallPolicy(Protocol):
         step: str,
         services: tuple[str, ...],
     ) -> Verdict:
-        """Return the verdict on the next call, which goes to the first of these services or to a fallback."""
+        """Return the verdict on the next call. The call goes to the first of these services, or to a fallback."""
         ...
 
     def tool(self, skill_id: str) -> Capability | None:
-        """Return the contract of a nested skill that is judged as one call, so that the calls in it need no
-        entry.
-
-        Return None for any other skill.
+        """Return the contract of a nested skill that the policy treats as one call, so that the calls in it need no
+        entry. Return None for any other skill.
         """
         ...
 
@@ -160,7 +158,9 @@ class CallPolicy(Protocol):
         ...
 
     def find_say(self, reason: str, reads: dict[str, Any]) -> str:
-        """Return the text for the customer for this reason and what the decision read. Empty if there is none."""
+        """Return the text for the customer, for this reason and the values that the decision read. Empty if the pack
+        has no such text.
+        """
         ...
 
     def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
@@ -172,14 +172,13 @@ class EarlierApprovals(Protocol):
     """The unused approvals of the run that a rerun runs again."""
 
     def redeem(self, asked: AskedCall, now: str) -> EarlierApproval | None:
-        """Take over the approval of this call, for this run alone, and return it. Return None if there is none.
-
-        It is on disk that the approval is taken over when this returns.
+        """Transfer the earlier approval of this call to this run, and return it. Return None if the call has no earlier
+        approval. The transfer is on disk when this returns.
         """
         ...
 
     def explain_refusal(self, step_id: str) -> str:
-        """Return why an approval of this step was not taken over. Empty if there was none."""
+        """Return why an earlier approval of this step was not used. Empty if the step had none."""
         ...
 
 
@@ -196,14 +195,14 @@ class AskedCall(NamedTuple):
 
 
 class LimitLedger(Protocol):
-    """Counts across runs and processes what calls add up to. Its errors are UnusableEnvironment."""
+    """Counters of the totals of calls across runs and processes. Its errors are UnusableEnvironment."""
 
     def require_sound(self) -> None:
         """Raise an error if no limit is known to be kept."""
         ...
 
     def read(self, counters: Sequence[Counter], now: str) -> Sequence[Decimal]:
-        """Return what each counter holds at a time."""
+        """Return the value of each counter at a time."""
         ...
 
     def reserve(
@@ -215,10 +214,10 @@ class LimitLedger(Protocol):
         *,
         instead_of: Sequence[int] = (),
     ) -> tuple[Mapping[str, Decimal], tuple[int, ...]]:
-        """Reserve in one transaction the claims that `choose` returns, given what their counters hold.
+        """In one transaction, reserve the claims that `choose` returns for the current values of their counters. Return
+        those values by limit, and the numbers of the reservations.
 
-        Return what they held, by limit, and the numbers of the reservations. Those in `instead_of` do not count: their
-        call did not leave, and this attempt takes their place.
+        Reservations in `instead_of` do not count: their call did not leave, and this attempt replaces them.
         """
         ...
 
@@ -231,7 +230,7 @@ class LimitLedger(Protocol):
         ...
 
     def settle_episode(self, episode_id: str, is_unsent: Callable[[CallAttempt], bool]) -> None:
-        """Settle what an episode reserved before its process died, by what its log shows."""
+        """Settle the reservations of an episode whose process died, according to its log."""
         ...
 
 
@@ -243,7 +242,7 @@ class LimitAccount(NamedTuple):
 
 
 class CallAccount(Protocol):
-    """What one call adds to the counters of limits (`run.engine.limits`)."""
+    """The amounts that one call adds to the counters of limits (`run.engine.limits`)."""
 
     unsent: tuple[int, ...]
     """The reservations of its attempts that did not leave, which the log does not show yet."""
@@ -253,7 +252,7 @@ class CallAccount(Protocol):
         ...
 
     def note_begun(self) -> None:
-        """Note that the intent of the attempt is in the log."""
+        """Record that the log contains the intent of the attempt."""
         ...
 
     def settle(self, *, left: bool) -> None:
@@ -265,7 +264,7 @@ class CallAccount(Protocol):
         ...
 
     def release_unsent(self) -> None:
-        """Release what attempts reserved that did not leave, as the log now shows."""
+        """Release the reservations of attempts whose request did not leave, according to the log."""
         ...
 
 

@@ -109,7 +109,7 @@ class RunProgram(Protocol):
         ...
 
     def run(self, root: RootRun) -> Effects:
-        """Do the work and return the RunOutcome. May raise RuntimeErrorBase."""
+        """Execute the program and return the RunOutcome. May raise RuntimeErrorBase."""
         ...
 
     def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
@@ -140,10 +140,8 @@ SKILL: Final = SkillProgram()
 def execute(
     engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram = SKILL
 ) -> FinishedRun:
-    """Run a program until `run.terminated` or `run.paused` is appended, and return the finished run.
-
-    Blocks until then; `engine.loop.interrupt` ends it early. Raises what the sink raises, since no run continues
-    without a log.
+    """Run a program until `run.terminated` or `run.paused` is appended, and return the finished run. Blocks until then;
+    `engine.loop.interrupt` ends it early. Raise the errors of the sink, since no run continues without a log.
     """
     root = RootRun(engine, plan, request, run_id, program)
     limit = program.limit(engine)
@@ -179,7 +177,7 @@ class RootRun:
 
     def steps(self) -> Effects:
         run = self.run
-        outcome = yield from self._drive()
+        outcome = yield from self._run_program()
         if outcome.status == "pending":
             reason = (
                 f"{outcome.error.code}: {outcome.error.message}"
@@ -190,7 +188,7 @@ class RootRun:
         else:
             self.engine.append_deferred()
             outcome = self._program.end(self, outcome)
-            self._terminate(outcome)
+            self._append_end(outcome)
         results = run.state.step_results
         ids = dict.fromkeys((*run.state.plan_order, *results))
         statuses = {name: results[name].status if name in results else "pending" for name in ids}
@@ -229,15 +227,15 @@ class RootRun:
         if self.engine.snapshots is not None:
             self.engine.snapshots.begin()
 
-    def _drive(self) -> Effects:
+    def _run_program(self) -> Effects:
         try:
             return (yield from self._program.run(self))
         except Interrupted as interruption:
-            return (yield from self._abort(interruption.signal))
+            return (yield from self._abort_after_signal(interruption.signal))
         except Cancelled:  # the log is closed: the program may not even start a model call
             if self.engine.loop.signal is None:
                 raise
-            return (yield from self._abort(self.engine.loop.signal))
+            return (yield from self._abort_after_signal(self.engine.loop.signal))
         except RuntimeErrorBase as error:
             return self._pending_outcome() or self._failed_outcome(error)
         except CogcliError:
@@ -253,7 +251,7 @@ class RootRun:
         error.__cause__ = cause
         return RunOutcome("error", error, dict(self.run.state.outputs))
 
-    def _abort(self, signal: str) -> Effects:
+    def _abort_after_signal(self, signal: str) -> Effects:
         """Start no further work, give running calls the grace period to end, then finish as aborted."""
         self.engine.loop.begin_shutdown()
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
@@ -278,7 +276,7 @@ class RootRun:
             RunOutcome("pending", doubt, dict(self.run.state.outputs)), self.run.state.skill_id
         )
 
-    def _terminate(self, outcome: RunOutcome) -> None:
+    def _append_end(self, outcome: RunOutcome) -> None:
         engine, error = self.engine, outcome.error
         took = max(0, round((engine.clock.monotonic() - self._started) * 1000)) + (
             engine.spent_ms or 0
@@ -336,7 +334,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
 
 
 def _find_kind(request: Request) -> str:
-    """Return what drives the run: an agent, the client of a gateway, or the plan of a skill."""
+    """Return the kind of the run's program: an agent, the client of a gateway, or the plan of a skill."""
     if request.gateway:
         return "gateway"
     return "agent" if request.agent else "runner"

@@ -30,8 +30,8 @@ from cogcli.state.outputs import OutputRule, require_applicable, writes_of
 
 
 def spawn_step(run: Run, planned: PlannedStep, blackboard: WriteOrder, start: StepStart) -> Spawn:
-    """Return the effect that runs a step from `start` on as a task whose result is the Ending. The task raises only
-    what the sink raises, and bugs.
+    """Return the effect that runs a step as a task, beginning from `start`. The result of the task is the Ending. The
+    task raises only the errors of the sink, and bugs.
     """
 
     def run_general_path(start: ClockReading | FailedCall | None) -> Effects:
@@ -68,15 +68,15 @@ def _find_limit(run: Run, planned: PlannedStep) -> float | None:
 def _run_any_step(
     run: Run, planned: PlannedStep, blackboard: WriteOrder, start: ClockReading | FailedCall | None
 ) -> Effects:
-    """Run a step on the general path and return its Ending. `start` is the time when it started, by default now, or
-    what a plain step has done.
+    """Run a step on the general path and return its Ending. `start` is the step's start time (default: now), or the
+    completed part of a plain step.
     """
     done: CompletedOutput | None = None
     if isinstance(start, FailedCall):
         record, product = start.record, _call_again(planned, start)
     else:
         record = StepRecord.of_step(run, planned, start)
-        product = _perform(planned, record)
+        product = _perform_step(planned, record)
     try:
         done = yield from product
         while blackboard.must_wait(
@@ -136,7 +136,7 @@ def _call_again(planned: PlannedStep, failed: FailedCall) -> Effects:
     return CompletedOutput(output, producer_id=record.called_id)
 
 
-def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
+def _perform_step(planned: PlannedStep, record: StepRecord) -> Effects:
     """Return the product of the step, or its `otherwise` output if a condition or a gate skips it.
 
     Raise RuntimeErrorBase.

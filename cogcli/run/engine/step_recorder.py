@@ -147,7 +147,7 @@ class StepRecord:
         return StepRecord(self.run, path, self.uses, planned.capability, planned.kind, started)
 
     def restore(self, closing: Event) -> None:
-        """Take the results from the closing event of this item or round: the log has no other event of it here."""
+        """Copy the results from the closing event of this item or round, which is its only event in this log."""
         ended = StepFinished.of(closing.payload)
         self.reads = dict.fromkeys(ended.reads)
         if ended.usage is not None:
@@ -166,7 +166,7 @@ class StepRecord:
             self._part_tools.add(inner.tool)
 
     def add_call(self, reads: dict[str, None], usage: dict[str, int], tool: str) -> None:
-        """Add the reads, usage and tool of an item or a round that has no record of its own."""
+        """Add the reads, usage and tool of an item or a round that has no record."""
         self.add_usage(usage)
         self.reads |= reads
         self._part_tools.add(tool)
@@ -250,7 +250,7 @@ class StepRecord:
                 service=members.get("service"),
                 **self._repeats,
             )
-            self.run.emit(self._draft(again), durable=durable)
+            self.run.emit(self._build_draft(again), durable=durable)
             if self.limits is not None:
                 self.limits.release_unsent()
             return
@@ -268,7 +268,7 @@ class StepRecord:
             round=self.round,
             **members,
         )
-        return self._draft(started)
+        return self._build_draft(started)
 
     def note_begun(self, intent: str) -> None:
         """Store the id of the `step.started` event, which is in the log now."""
@@ -283,9 +283,9 @@ class StepRecord:
             return
         self._attempts_answered = len(self.attempts)
         answered = StepAnswered(step_id=self.path, output=output, attempts=list(self.attempts))
-        self.run.emit(self._draft(answered), durable=self.durable)
+        self.run.emit(self._build_draft(answered), durable=self.durable)
 
-    def _draft(self, payload: Payload) -> Draft:
+    def _build_draft(self, payload: Payload) -> Draft:
         return draft_of(payload, self.run_id, step_id=self.path, speaker=self.speaker)
 
     def count_call(self, usage: Mapping[str, int] | None) -> None:
@@ -398,7 +398,7 @@ class StepRecord:
             writes=[write.to_written() for write in writes],
             reads=list(self.reads | self.expression_reads),
             latency_ms=times and times.duration_ms,
-            result_artifacts=self._artifacts(ending, writes),
+            result_artifacts=self._result_artifacts(ending, writes),
             **members,
         )
         return draft_of(
@@ -414,8 +414,8 @@ class StepRecord:
         """Return the usage for the closing event. A step that never started has none, unless a gate used tokens."""
         return Usage.of(self.usage) if began or any(self.usage.values()) else None
 
-    def _artifacts(self, ending: str, writes: Sequence[Write]) -> list[str | WrittenFile]:
-        """Return the artifacts that the step wrote, and with the ending `done` the files of its calls."""
+    def _result_artifacts(self, ending: str, writes: Sequence[Write]) -> list[str | WrittenFile]:
+        """Return the artifacts that the step wrote. With the ending `done`, the files of its calls are included."""
         files = self._written_files() if ending == "done" else []
         return [*_written_artifacts(writes), *files]
 

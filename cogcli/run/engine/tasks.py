@@ -117,12 +117,12 @@ class Loop:
         if self._memory is not None:
             memory_limit.share_arena()
         if self._live:
-            threads.start(self._coordinate, name="coordinator")
+            threads.start(self._coordinate_calls, name="coordinator")
             while not self._finished.wait(_WATCH_SECONDS):
-                self._watch()
+                self._watch_coordinator()
                 self._watch_snapshots()
         else:
-            self._coordinate()
+            self._coordinate_calls()
         self._pool.close()
         error = self._crash or self._root.error
         if error is not None:
@@ -149,7 +149,7 @@ class Loop:
         self._root.deadline = None
         self._timed.pop(self._root, None)
         for task in [task for task in self._timed if type(task.wait) is Sleep]:
-            self._wake(task)
+            self._make_runnable(task)
 
     @property
     def grace_until(self) -> float:
@@ -183,45 +183,45 @@ class Loop:
 
     # -- the coordinator ----------------------------------------------------------------------------------------------
 
-    def _coordinate(self) -> None:
+    def _coordinate_calls(self) -> None:
         try:
             self._take_over_quick_call()
-            self._drive()
+            self._run_ready_tasks()
         except _CoordinatorReplaced:
             return
         except BaseException as error:
             self._crash = error
         self._finished.set()
 
-    def _drive(self) -> None:
+    def _run_ready_tasks(self) -> None:
         while True:
             self._watch_memory()
             while self._runnable:
-                self._resume(*self._runnable.popleft())
+                self._resume_task(*self._runnable.popleft())
             if self._root.done:
                 return
             if self._snapshot_due:
                 self._take_snapshot()
             # Slots are granted last: a task that ended is handled before another one starts in its slot.
-            self._grant()
+            self._grant_slots()
             if self._runnable:
                 continue
             if self._recorded or not self._live:
-                self._advance()
+                self._advance_replay()
                 continue
             if self._waiting and self._is_inline(*self._waiting[0]):
                 # Each completion is handled to its end before the next, as over a log.
                 if not self._inbox.empty():
-                    self._receive()
+                    self._receive_events()
                 else:
                     self._call_inline(*self._waiting.popleft())
                 continue
             while self._waiting:
                 self._call_in_pool(*self._waiting.popleft())
             if not self._runnable:  # else a call found no thread, and its task is runnable
-                self._receive()
+                self._receive_events()
 
-    def _resume(self, task: Task, value: Any, error: BaseException | None) -> None:
+    def _resume_task(self, task: Task, value: Any, error: BaseException | None) -> None:
         if task.done or (task.cancelling and error is None):
             return
         task.wait = None
@@ -229,18 +229,18 @@ class Loop:
         try:
             effect = task.steps.throw(error) if error is not None else task.steps.send(value)
         except StopIteration as stop:
-            self._end(task, stop.value, None)
+            self._end_task(task, stop.value, None)
         except BaseException as raised:
-            self._end(task, None, raised)
+            self._end_task(task, None, raised)
         else:
             _HANDLERS[type(effect)](self, task, effect)
 
-    def _end(self, task: Task, result: Any, error: BaseException | None) -> None:
+    def _end_task(self, task: Task, result: Any, error: BaseException | None) -> None:
         for child in list(task.children):
-            self._cancel(child, force=True)
+            self._cancel_tree(child, force=True)
         task.done, task.result, task.error = True, result, error
         self._timed.pop(task, None)
-        self._release(task)
+        self._release_slot(task)
         parent = task.parent
         if parent is None:
             return
@@ -248,12 +248,14 @@ class Loop:
         parent.ended.append(task)
         if parent.cancelling:
             if not parent.children:
-                self._throw(parent, Cancelled(external=parent.external))
+                self._throw_into(parent, Cancelled(external=parent.external))
         elif type(parent.wait) is Next:
-            self._wake(parent, parent.ended.popleft())
+            self._make_runnable(parent, parent.ended.popleft())
 
-    def _wake(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
-        """Make a waiting task runnable. Its wait is cleared at once, so it is resumed only once."""
+    def _make_runnable(
+        self, task: Task, value: Any = None, error: BaseException | None = None
+    ) -> None:
+        """Make a waiting task runnable. Its wait is cleared immediately, so it is resumed only once."""
         task.wait = None
         self._stop_waiting(task)
         if task.deadline is None:
@@ -270,7 +272,7 @@ class Loop:
         if child.deadline is not None:
             self._timed[child] = child.deadline
         if spawn.at_once:
-            self._resume(child, None, None)
+            self._resume_task(child, None, None)
         else:
             self._runnable.append((child, None, None))
         self._runnable.append((task, child, None))
@@ -315,7 +317,7 @@ class Loop:
 
     def _on_park(self, task: Task, effect: AwaitWake) -> None:
         if task.parent is not None and task.parent.cancelling:
-            self._wake(task, error=Cancelled(external=task.parent.external))
+            self._make_runnable(task, error=Cancelled(external=task.parent.external))
             return
         task.deadline = None
         self._timed.pop(task, None)
@@ -323,16 +325,16 @@ class Loop:
 
     def _on_wake(self, task: Task, effect: Wake) -> None:
         if type(effect.task.wait) is AwaitWake:
-            self._wake(effect.task)
+            self._make_runnable(effect.task)
         self._runnable.append((task, None, None))
 
     def _on_cancel(self, task: Task, effect: Cancel) -> None:
-        self._cancel(effect.task, force=effect.force)
+        self._cancel_tree(effect.task, force=effect.force)
         self._runnable.append((task, None, None))
 
-    def _cancel(self, task: Task, *, force: bool) -> None:
-        """Raise Cancelled in all tasks below a task, then in the task. A task with a shielded child waits for
-        that child.
+    def _cancel_tree(self, task: Task, *, force: bool) -> None:
+        """Raise Cancelled in all tasks below a task, then in the task. A task with a shielded child waits for that
+        child.
         """
         if task.done:
             return
@@ -343,37 +345,37 @@ class Loop:
         if task.children:
             task.cancelling, task.external = True, force
             for child in list(task.children):
-                self._cancel(child, force=force)
+                self._cancel_tree(child, force=force)
             return
         self._forget_call(task)
-        self._throw(task, Cancelled(external=force))
+        self._throw_into(task, Cancelled(external=force))
 
-    def _throw(self, task: Task, error: BaseException) -> None:
-        """Raise an error in a task now. A task that has not started ends without running. A task that waits again
-        is a bug.
+    def _throw_into(self, task: Task, error: BaseException) -> None:
+        """Raise an error in a task immediately. A task that has not started ends without running. If the task waits
+        again, that is a bug.
         """
         self._runnable = deque(entry for entry in self._runnable if entry[0] is not task)
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not task)
         self._stop_waiting(task)
-        self._resume(task, None, error)
+        self._resume_task(task, None, error)
 
     # -- slots --------------------------------------------------------------------------------------------------------
 
-    def _grant(self) -> None:
+    def _grant_slots(self) -> None:
         while self._free and self._slot_waiters:
             task, effect = next(iter(self._slot_waiters.items()))
             # `Next` only reports a free slot: it stays free for the next WorkerSlot.
             if type(effect) is WorkerSlot:
                 self._free -= 1
                 task.has_slot = True
-            self._wake(task)
+            self._make_runnable(task)
 
     def _stop_waiting(self, task: Task) -> None:
         effect = self._slot_waiters.pop(task, None)
         if type(effect) is WorkerSlot:
             self._claims -= 1
 
-    def _release(self, task: Task) -> None:
+    def _release_slot(self, task: Task) -> None:
         if task.has_slot:
             task.has_slot = False
             self._free += 1
@@ -388,12 +390,12 @@ class Loop:
         return is_alone and not self._has_other_timers(task)
 
     def _call_inline(self, task: Task, call: WorkerCall) -> None:
-        token = self._register(task, call)
+        token = self._register_call(task, call)
         until = min([call.deadline, *self._timed.values()])
         if call.is_quick:
             until = min(until, time.monotonic() + _QUICK_LIMIT)
         result, error = self._memory_shortage() or self._perform_inline(call.work, until, token)
-        self._complete(token, result, error)
+        self._complete_call(token, result, error)
 
     def _perform_inline(
         self,
@@ -457,7 +459,7 @@ class Loop:
         The results of other calls are passed on first: their tasks are then resumed before the one that asks.
         """
         while not self._inbox.empty():
-            self._receive()
+            self._receive_events()
         if self._snapshot_due:
             self._take_snapshot()
         if self._memory is not None or self._signals:
@@ -485,14 +487,14 @@ class Loop:
         self._free -= 1
 
     def _call_in_pool(self, task: Task, call: WorkerCall) -> None:
-        token = self._register(task, call)
+        token = self._register_call(task, call)
         if lacking := self._memory_shortage():
-            self._complete(token, *lacking)
+            self._complete_call(token, *lacking)
             return
         try:
             self._pool.submit(token, call.work)
         except threads.NoThread:
-            self._complete(token, None, no_thread_error())
+            self._complete_call(token, None, no_thread_error())
 
     def _watch_memory(self) -> None:
         """End the run, once, before too little memory remains to end it."""
@@ -500,7 +502,7 @@ class Loop:
             return
         if lacking := self._memory_shortage():
             self._memory = None
-            self._throw(self._root, lacking[1])
+            self._throw_into(self._root, lacking[1])
 
     def _memory_shortage(self) -> tuple[None, MemoryError] | None:
         """Return the outcome of a call that has too little memory to start, or None if there is enough."""
@@ -511,20 +513,20 @@ class Loop:
                 return None, error
         return None
 
-    def _register(self, task: Task, call: WorkerCall) -> object:
+    def _register_call(self, task: Task, call: WorkerCall) -> object:
         task.call = token = object()
         self._in_flight[token] = (task, call)
         return token
 
-    def _complete(self, token: object, result: Any, error: BaseException | None) -> None:
+    def _complete_call(self, token: object, result: Any, error: BaseException | None) -> None:
         """Pass the result of a call to its task. The result of an abandoned call is dropped."""
         entry = self._in_flight.pop(token, None)
         if entry is None:
             return
         task = entry[0]
         task.call = None
-        self._wake(task, result, error)
-        self._release(task)
+        self._make_runnable(task, result, error)
+        self._release_slot(task)
 
     def _forget_call(self, task: Task) -> None:
         if task.call is not None:
@@ -532,40 +534,39 @@ class Loop:
             task.call = None
             if call.on_abandon is not None:
                 call.on_abandon()
-        self._release(task)
+        self._release_slot(task)
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
-    def _advance(self) -> None:
-        """Handle a signal, or complete the first outstanding entry of the log.
-
-        If there is neither, jump to the next time limit: without threads no other event can occur.
+    def _advance_replay(self) -> None:
+        """Handle a signal, or complete the first outstanding entry of the log. Without either, jump to the next time
+        limit, because no other event can occur without threads.
         """
         if not self._inbox.empty():
-            self._receive()
+            self._receive_events()
         elif self._recorded:
             _, _, task, effect = heappop(self._recorded)
             if task.wait is not effect:
                 return  # it was cancelled meanwhile
             if type(effect) is WorkerCall:
-                token = self._register(task, effect)
+                token = self._register_call(task, effect)
                 result, error = perform(effect.work)
                 if type(error) is CallNeverAnswered:
                     self._reach_limit(task)
                 else:
-                    self._complete(token, result, error)
+                    self._complete_call(token, result, error)
             elif type(effect) is Sleep and not self._live:
                 self._reach_limit(task)
             else:
-                self._wake(task)
+                self._make_runnable(task)
         else:
-            self._expire(min(self._limits()))
+            self._expire_limits(min(self._time_limits()))
 
     def _reach_limit(self, task: Task) -> None:
         """Expire the nearest time limit at or above a task that was cancelled at this position of the log.
 
-        The log does not record how long the call or sleep would have taken, so its own deadline is not compared.
-        After a signal no limit is needed, since the signal cancels the task itself.
+        The log does not record how long the call or sleep would have lasted, so its own deadline is not compared. After
+        a signal no limit is needed, since the signal cancels the task itself.
         """
         above: Task | None = task
         while above is not None and above.deadline is None:
@@ -583,28 +584,28 @@ class Loop:
             above.add(task)
         return any(timed not in above or type(timed.wait) is Sleep for timed in self._timed)
 
-    def _receive(self) -> None:
+    def _receive_events(self) -> None:
         """Wait for a result, a signal or the next deadline, and resume the affected tasks."""
         try:
             token, result, error = self._inbox.get(timeout=self._find_timeout())
         except Empty:
-            self._expire(time.monotonic())
+            self._expire_limits(time.monotonic())
             return
         if token is _SNAPSHOT:
-            return  # `_drive` takes it
+            return  # `_run_ready_tasks` takes it
         if token is _POST:
             self._take_post(result)
             return
         if token is _SIGNAL:
             self._on_signal()
         else:
-            self._complete(token, result, error)
+            self._complete_call(token, result, error)
 
     def _find_timeout(self) -> float | None:
         """Return the seconds until the next deadline. None for no deadline, 0 if something has arrived."""
         if not self._inbox.empty():  # there is no need to scan the many limits
             return 0.0
-        dues = self._limits()
+        dues = self._time_limits()
         if self._signals and not self.grace_over:
             dues.append(self.grace_until)
         due = min(dues, default=None)
@@ -617,27 +618,27 @@ class Loop:
             return
         if not self._interrupted:
             self._interrupted = True
-            self._throw(root, Interrupted(self._signals[0][0]))
+            self._throw_into(root, Interrupted(self._signals[0][0]))
         elif self.grace_over:
-            self._wake(root)
+            self._make_runnable(root)
 
     def _take_post(self, posted: Posted) -> None:
         root = self._root
         if type(root.wait) is Next and root.wait.posts:
-            self._wake(root, posted)
+            self._make_runnable(root, posted)
         else:
             self._posted.append(posted)
 
-    def _limits(self) -> list[float]:
+    def _time_limits(self) -> list[float]:
         limits = [call.deadline for _, call in self._in_flight.values()]
         limits.extend(self._timed.values())
         return limits
 
-    def _expire(self, now: float) -> None:
+    def _expire_limits(self, now: float) -> None:
         for task, call in [entry for entry in self._in_flight.values() if entry[1].deadline <= now]:
             if task.call is not None:
                 self._forget_call(task)
-                self._throw(task, call.timeout_error())
+                self._throw_into(task, call.timeout_error())
         for task in [task for task, due in self._timed.items() if due <= now]:
             self._expire_task(task, now)
 
@@ -648,11 +649,11 @@ class Loop:
             del self._timed[task]
             error = task.timeout_error()  # before the tasks below are cancelled
             for child in list(task.children):
-                self._cancel(child, force=True)
+                self._cancel_tree(child, force=True)
             self._forget_call(task)
-            self._throw(task, error)
+            self._throw_into(task, error)
         else:
-            self._wake(task)
+            self._make_runnable(task)
 
     def _take_snapshot(self) -> None:
         self._snapshot_due = False
@@ -674,14 +675,14 @@ class Loop:
         self._snapshot_due = True
         self._inbox.put((_SNAPSHOT, None, None))
 
-    def _watch(self) -> None:
-        """Take the baton from a coordinator if the call on its own thread has exceeded its deadline."""
+    def _watch_coordinator(self) -> None:
+        """Seize the baton from a coordinator if the call on its own thread has exceeded its deadline."""
         with self._baton:
             until = self._inline_until
             if until is None or not (time.monotonic() > until or self.grace_over):
                 return
             try:
-                threads.start(self._coordinate, name="coordinator")
+                threads.start(self._coordinate_calls, name="coordinator")
             except threads.NoThread:
                 return  # the next watch tries again
             self._epoch += 1
@@ -699,8 +700,8 @@ _POST: Final = object()
 _Handler = Callable[[Loop, Task, Any], None]
 
 
-class _Handlers(dict[type, _Handler]):
-    """What performs an effect, by its type. A kind of quick calls is added when a task first yields one."""
+class _EffectHandlers(dict[type, _Handler]):
+    """The function that performs each type of effect. A type of quick calls is added when a task first yields one."""
 
     def __missing__(self, kind: type) -> _Handler:
         for base, handler in _QUICK.items():
@@ -714,7 +715,7 @@ _QUICK: Final[dict[type, _Handler]] = {
     QuickCall: Loop._on_quick_call,
     QuickCalls: Loop._on_quick_calls,
 }
-_HANDLERS: Final = _Handlers(
+_HANDLERS: Final = _EffectHandlers(
     {
         Spawn: Loop._on_spawn,
         Next: Loop._on_next,

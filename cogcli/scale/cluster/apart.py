@@ -48,7 +48,7 @@ class UnsharedLines:
         self._given: dict[tuple[str, int], LineSet] = {}
 
     def begin(self, batch: str, task: LineTask, episode: str) -> Json | None:
-        """Note that a line runs, or return the answer if it may not."""
+        """Record that a line runs. Return None, or the answer to send if the line may not run."""
         if task.line in self._given.get((batch, task.attempt), ()):
             return {"kind": GIVEN}
         if episode in self._running:
@@ -57,11 +57,11 @@ class UnsharedLines:
         return None
 
     def end(self, episode: str) -> None:
-        """Note that a line does not run any more."""
+        """Record that a line has stopped running."""
         self._running.discard(episode)
 
     def give(self, batch: str, returned: list[ReturnedLine]) -> None:
-        """Note the lines whose episodes the batch has. Their copies may be removed after that."""
+        """Record the lines whose episodes the batch has received. Their copies may then be removed."""
         for each in returned:
             self._given.setdefault((batch, each.attempt), LineSet()).add(each.line)
 
@@ -79,7 +79,7 @@ def run_apart(runner: LineRunner, task: LineTask, batch: str) -> Json:
 
 
 def remove_copies(runs_dir: Path, returned: list[ReturnedLine]) -> None:
-    """Remove the episodes that the batch has. What cannot be removed stays for `gc`."""
+    """Remove the episodes that the batch has received. An episode that cannot be removed is left for `gc`."""
     for each in filter(lambda each: is_own_id(each.episode), returned):
         with suppress(CogcliError):
             remove(runs_dir / each.episode, lambda row: True)

@@ -40,7 +40,7 @@ _FULL_DISK: Final = ("env.disk", "env.runs-dir")
 
 
 class ReceivedAnswers:
-    """Takes the answers of workers that do not share the files of the batch."""
+    """Receives the answers of workers that do not share the files of the batch."""
 
     def __init__(self, batch_folder: Path, sent: DispatchedLines, trusted: TrustAnchors) -> None:
         self._incoming = batch_folder / INCOMING
@@ -86,7 +86,7 @@ class ReceivedAnswers:
         is_sealed = MANIFEST in episode.files
         if is_sealed == (claimed.entry.status == "pending"):
             raise ValueError("the episode and its result do not fit")
-        self._place(directory)
+        self._move_into_place(directory)
         if not is_sealed:
             return self._take_plain(task, directory.name, claimed.entry)
         result = result_from_episode(directory, task.line, task.attempt, line_hash(task.data))
@@ -99,8 +99,8 @@ class ReceivedAnswers:
         named = episode if claimed.episode is not None else None
         return unsealed_result(task, named, claimed.status, claimed.exit_code, claimed.error)
 
-    def _place(self, directory: Path) -> None:
-        """Give a verified episode its place. Raise UnusableEnvironment."""
+    def _move_into_place(self, directory: Path) -> None:
+        """Move a verified episode to its final directory. Raise UnusableEnvironment."""
         if os.path.lexists(directory):
             raise ValueError("its episode is here already")
         with disk_errors(directory):

@@ -68,15 +68,15 @@ class WorkersListed(NamedTuple):
 
 
 class WorkerGone(NamedTuple):
-    """The scheduler no longer has this worker, or does not hear of it: then it is silent."""
+    """A message: the scheduler has lost this worker, or (`is_silent`) has not heard from it for too long."""
 
     address: str
     is_silent: bool = False
 
 
 class TaskAnswer(NamedTuple):
-    """The answer to a task: a frame for each of its lines that the worker began. None if there is no answer, because
-    the worker or the connection was lost.
+    """The answer to a task: one frame for each line that the worker began. `frames` is None if the worker or the
+    connection was lost.
     """
 
     key: str
@@ -86,7 +86,9 @@ class TaskAnswer(NamedTuple):
 
 
 class LastContact(NamedTuple):
-    """When the scheduler last received a message of a worker, by its own clock, and when that was noted here."""
+    """The time of a worker's last message, by the scheduler's clock, and the local time at which that value was first
+    seen.
+    """
 
     id: str
     heard: float
@@ -106,8 +108,8 @@ class SchedulerConnection:
     """A client of the scheduler at `address`, or of one that is started here with `jobs` workers."""
 
     def __init__(self, address: str, jobs: int, first: Json, silence: float = SILENCE) -> None:
-        """Start the thread. `first` is what workers are compared with; a worker that gives no sign of life for
-        `silence` seconds counts as gone. Raise UnusableEnvironment `env.threads`.
+        """Start the thread. Workers are compared with `first`. A worker that sends nothing for `silence` seconds counts
+        as gone. Raise UnusableEnvironment `env.threads`.
         """
         import asyncio
 
@@ -129,7 +131,7 @@ class SchedulerConnection:
         self._signs: dict[str, LastContact] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         try:
-            threads.start(self._work, name="dask")
+            threads.start(self._run_thread, name="dask")
         except threads.NoThread as error:
             text = "the system gave no thread for the connection to the scheduler"
             raise UnusableEnvironment("env.threads", text) from error
@@ -138,65 +140,73 @@ class SchedulerConnection:
 
     def send(self, worker: str, key: str, work: Json) -> None:
         """Run lines on a worker. The answer has the same key."""
-        self._call(self._begin, self._run_lines, worker, key, orjson.dumps(work))
+        self._call_in_loop(self._start_work, self._run_lines, worker, key, orjson.dumps(work))
 
     def end_meeting(self, worker: str) -> None:
-        """Let a worker remove the file that it made."""
+        """Tell a worker to remove the file that it created in the batch folder."""
         key = f"meet-{self._nonce}-{worker}"
-        self._call(self._begin, self._notify, worker, key, tasks.end_meeting)
+        self._call_in_loop(self._start_work, self._run_unanswered, worker, key, tasks.end_meeting)
 
     def end_stay(self, worker: str, returned: list[tuple[int, int, str]]) -> None:
-        """Let a worker forget the batch, and remove the episodes that it returned."""
+        """Tell a worker to forget the batch and to remove the episodes that it returned."""
         key = f"{_END}{self._nonce}-{worker}"
-        self._call(self._begin, self._notify, worker, key, tasks.end_stay, orjson.dumps(returned))
+        self._call_in_loop(
+            self._start_work,
+            self._run_unanswered,
+            worker,
+            key,
+            tasks.end_stay,
+            orjson.dumps(returned),
+        )
 
     def admit_again(self, worker: str) -> None:
         """Compare a worker with the batch once more."""
-        self._call(self._workers.pop, worker, None)
+        self._call_in_loop(self._workers.pop, worker, None)
 
     def drop(self, keys: list[str]) -> None:
-        """Give up tasks."""
-        self._call(self._cancel, keys)
+        """Cancel tasks by key."""
+        self._call_in_loop(self._cancel_tasks, keys)
 
     def close(self) -> None:
         """End the connection, within seconds."""
-        self._call(self._closing.set)
+        self._call_in_loop(self._closing.set)
         self._ended.wait(2 * _ENDING_SECONDS)
 
-    def _call(self, function: object, *arguments: object) -> None:
+    def _call_in_loop(self, function: object, *arguments: object) -> None:
+        """Schedule a call on the thread of the connection."""
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(function, *arguments)  # type: ignore[arg-type]
 
     # -- on its own thread ---------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _run_thread(self) -> None:
         import asyncio
 
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-                runner.run(self._serve())
+                runner.run(self._keep_connected())
         except Exception as error:
-            self.messages.put(SchedulerLost(_describe(error)))
+            self.messages.put(SchedulerLost(_describe_error(error)))
         finally:
             self._ended.set()
 
-    async def _serve(self) -> None:
-        """Keep the connection until it is closed or lost."""
+    async def _keep_connected(self) -> None:
+        """Keep the connection open until it is closed or lost."""
         import asyncio
 
         async with AsyncExitStack() as opened:
-            client = await self._connect(opened)
+            client = await self._open_client(opened)
             self._client = client
             self.is_connected = True
             self.answered = time.monotonic()
-            await self._watch(client)
+            await self._poll_workers(client)
             if ends := [task for key, task in self._tasks.items() if key.startswith(_END)]:
                 await asyncio.wait(ends, timeout=_GOODBYE_SECONDS)
-            self._cancel(list(self._tasks))
+            self._cancel_tasks(list(self._tasks))
             with suppress(Exception):
                 await asyncio.wait_for(opened.pop_all().aclose(), _ENDING_SECONDS)
 
-    async def _connect(self, opened: AsyncExitStack) -> Client:
+    async def _open_client(self, opened: AsyncExitStack) -> Client:
         from distributed import Client, LocalCluster, Security
 
         _silence_loggers()
@@ -218,8 +228,8 @@ class SchedulerConnection:
         found: Client = await opened.enter_async_context(client)
         return found
 
-    async def _watch(self, client: Client) -> None:
-        """Ask the scheduler for its workers until the end. Return if it does not answer."""
+    async def _poll_workers(self, client: Client) -> None:
+        """Poll the scheduler for its workers until the connection ends. Return if the scheduler does not answer."""
         import asyncio
 
         while not self._closing.is_set():
@@ -228,7 +238,7 @@ class SchedulerConnection:
                 found = await asyncio.wait_for(client.scheduler.identity(n_workers=-1), left)
             except Exception as error:
                 if time.monotonic() - self.answered >= PATIENCE:
-                    self.messages.put(SchedulerLost(_describe(error)))
+                    self.messages.put(SchedulerLost(_describe_error(error)))
                     return
             else:
                 self.answered = time.monotonic()
@@ -237,7 +247,7 @@ class SchedulerConnection:
                 await asyncio.wait_for(self._closing.wait(), _ASK_EVERY)
 
     def _find_living(self, found: dict[str, Json]) -> dict[str, Json]:
-        """Return the workers that gave a sign of life. One that was stopped keeps its connection for minutes."""
+        """Return the workers that sent a message recently. A stopped worker keeps its connection for minutes."""
         now = time.monotonic()
         signs = {}
         for address, worker in found.items():
@@ -265,49 +275,53 @@ class SchedulerConnection:
             if address not in self._workers:
                 self._workers[address] = str(worker["id"])
                 key = f"admit-{self._nonce}-{worker['id']}"
-                self._begin(self._admit, address, key, int(worker["nthreads"]))
+                self._start_work(self._compare_worker, address, key, int(worker["nthreads"]))
 
-    def _begin(self, work: Work, worker: str, key: str, *arguments: object) -> None:
+    def _start_work(self, work: Work, worker: str, key: str, *arguments: object) -> None:
         self._tasks[key] = self._loop.create_task(work(worker, key, *arguments))
         self._tasks[key].add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    def _cancel(self, keys: list[str]) -> None:
+    def _cancel_tasks(self, keys: list[str]) -> None:
         for key in keys:
             if (task := self._tasks.get(key)) is not None:
                 task.cancel()
 
-    async def _admit(self, address: str, key: str, threads: int) -> None:
+    async def _compare_worker(self, address: str, key: str, threads: int) -> None:
         """Compare a worker with the batch."""
         import asyncio
 
         try:
-            call = self._submit(address, key, tasks.admit, self._first)
+            call = self._run_on_worker(address, key, tasks.admit, self._first)
             answer: Json = orjson.loads(await asyncio.wait_for(call, _ADMISSION_SECONDS))
         except Exception as error:
-            answer = {"differences": [_describe(error)]}
+            answer = {"differences": [_describe_error(error)]}
         differences, nonce = list(answer["differences"]), str(answer.get("nonce") or "")
         owner, signer = map(str, answer.get("identity") or ("", ""))
         identity = UserIdentity(owner, signer)
         id = str(answer.get("worker") or "")
         self.messages.put(WorkerChecked(address, id, threads, differences, nonce, identity))
 
-    async def _notify(self, address: str, key: str, function: object, *arguments: object) -> None:
-        """Run a function on a worker whose answer does not matter."""
+    async def _run_unanswered(
+        self, address: str, key: str, function: object, *arguments: object
+    ) -> None:
+        """Run a function on a worker, and ignore its result."""
         with suppress(Exception):
-            await self._submit(address, key, function, self._nonce, *arguments)
+            await self._run_on_worker(address, key, function, self._nonce, *arguments)
 
     async def _run_lines(self, address: str, key: str, data: bytes) -> None:
         frames, seconds = None, 0.0
         try:
-            data = await self._submit(address, key, tasks.run_lines, self._nonce, data)
+            data = await self._run_on_worker(address, key, tasks.run_lines, self._nonce, data)
             answer = orjson.loads(data)
             frames, seconds = list(answer["frames"]), float(answer["seconds"])
         except Exception:  # noqa: S110  # of Dask: the task itself answers whatever happens
             pass
         self.messages.put(TaskAnswer(key, frames, seconds))
 
-    async def _submit(self, address: str, key: str, function: object, *arguments: object) -> bytes:
-        """Run a function on one worker and return its result. Raise an error of Dask."""
+    async def _run_on_worker(
+        self, address: str, key: str, function: object, *arguments: object
+    ) -> bytes:
+        """Run a function on one worker, and return its result. Raise an error of Dask."""
         assert self._client is not None  # noqa: S101  # for the type: a worker was seen through it
         future = self._client.submit(
             function, *arguments, key=key, workers=[address], allow_other_workers=False, pure=False, retries=0,
@@ -331,7 +345,7 @@ async def read_result(future: Future) -> bytes:
 
 
 def _shield_children() -> None:
-    """Keep signals of the terminal from the processes that this thread starts: the batch decides what they mean."""
+    """Block terminal signals for the processes that this thread starts, because the batch handles signals."""
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # its start would lift the block
@@ -339,12 +353,12 @@ def _shield_children() -> None:
 
 
 def _silence_loggers() -> None:
-    """Keep Dask from writing to stderr: what matters is a message of this connection."""
+    """Stop Dask from writing to stderr. Important events become messages of this connection."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _LOGGERS]
     for name in {*names, *_LOGGERS}:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-def _describe(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     text = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {text:.200}" if text else type(error).__name__

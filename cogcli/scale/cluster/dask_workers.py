@@ -89,7 +89,7 @@ class ClusterSettings(NamedTuple):
 
 
 class ClusterWorker:
-    """A worker that may run lines."""
+    """A worker that is allowed to run lines."""
 
     def __init__(self, seen: WorkerChecked, *, is_apart: bool) -> None:
         self.id = seen.id
@@ -102,7 +102,7 @@ class ClusterWorker:
 
     @property
     def free(self) -> int:
-        """How many more tasks it takes."""
+        """The number of tasks that can be submitted to the worker now."""
         return _WINDOW * self.threads - len(self.groups)
 
     @property
@@ -185,16 +185,16 @@ class DaskWorkers:
         """Wait for the workers that the scheduler has at first, then decide how lines run."""
         self._served_at = time.monotonic()
         while not self._request.is_stopping():
-            self._read(0.25)
+            self._receive(0.25)
             if self._workers and (not self._comparing or self._is_late()):
                 break
-        self._decide()
+        self._choose_workers()
 
     def _is_late(self) -> bool:
         return time.monotonic() - self._served_at > _OTHER_SECONDS
 
-    def _decide(self) -> None:
-        """Choose between workers that share the files of the batch, and workers that do not."""
+    def _choose_workers(self) -> None:
+        """Choose between workers that share the files of the batch and workers that do not."""
         self._is_apart = all(worker.is_apart for worker in self._workers.values())
         for address, worker in list(self._workers.items()):
             if worker.is_apart != self._is_apart:
@@ -211,14 +211,14 @@ class DaskWorkers:
 
     @property
     def free(self) -> int:
-        """How many more lines it takes now."""
+        """The number of lines that can be submitted now."""
         room = sum(worker.free for worker in self._workers.values())
         here = self._local.running if self._local else 0
         return max(room * self._group_size - len(self._waiting) - here, 0)
 
     @property
     def running(self) -> int:
-        """How many submitted lines have no completion yet."""
+        """The number of submitted lines without a completion."""
         here = self._local.running if self._local else 0
         sent = sum(worker.lines for worker in self._workers.values())
         return len(self._waiting) + len(self._completions) + sent + here
@@ -228,7 +228,7 @@ class DaskWorkers:
         return 1 if self._is_apart else self._size.lines
 
     def submit(self, task: LineTask) -> None:
-        """Take a line."""
+        """Queue a line."""
         if self._is_apart:
             self._submit_apart(task)
         elif (judged := self._sent_lines.judge(task)) is not None:
@@ -238,7 +238,7 @@ class DaskWorkers:
             self._send_waiting(whole=True)
 
     def _submit_apart(self, task: LineTask) -> None:
-        """Take a line whose episode may be here, or at the worker that it was sent to."""
+        """Queue a line whose episode may exist here or on the worker that received the line before."""
         if self._sent_lines.is_here(task):
             if self._local is None:
                 self._local = InProcessExecutor(self._request.run_here)
@@ -249,7 +249,7 @@ class DaskWorkers:
         else:
             address = self._find_worker(sent.worker)
             if address:
-                self._send(address, [task])
+                self._send_group(address, [task])
             else:
                 self._completions.append(self._sent_lines.end_in_doubt(task, sent))
 
@@ -266,7 +266,7 @@ class DaskWorkers:
         end = time.monotonic() + seconds
         self._send_waiting()
         while not found and (left := end - time.monotonic()) > 0:
-            found = self._read(min(left, _LOCAL_TICK if self._local else 0.25))
+            found = self._receive(min(left, _LOCAL_TICK if self._local else 0.25))
         for completion in found:
             self._note_completion(completion)
         return found
@@ -279,7 +279,7 @@ class DaskWorkers:
             self._lost_once.discard(completion.task.line)
 
     def cancel(self) -> list[LineTask]:
-        """Take back the lines that no worker has."""
+        """Remove and return the submitted lines that no worker has received."""
         found, self._waiting = self._waiting, []
         return found
 
@@ -301,7 +301,7 @@ class DaskWorkers:
             address = max(self._workers, key=lambda each: self._workers[each].free, default="")
             if not address or self._workers[address].free <= 0:
                 return
-            self._send(address, self._take_group())
+            self._send_group(address, self._take_group())
 
     def _take_group(self) -> list[LineTask]:
         """Return the lines of the next task."""
@@ -314,7 +314,7 @@ class DaskWorkers:
             group.append(self._waiting.pop(0))
         return group
 
-    def _send(self, address: str, group: list[LineTask]) -> None:
+    def _send_group(self, address: str, group: list[LineTask]) -> None:
         self._tasks += 1
         worker = self._workers[address]
         key = f"{self._batch}-{group[0].line}-{group[0].attempt}-{self._nonce}-{self._tasks}"
@@ -328,14 +328,14 @@ class DaskWorkers:
         self._sent_at = time.monotonic()
         self._connection.send(address, key, work)
 
-    def _read(self, seconds: float) -> list[Completion]:
-        """Return the completions in the messages that arrived, or wait for the first message."""
+    def _receive(self, seconds: float) -> list[Completion]:
+        """Return the completions in the messages that have arrived, or wait for the first message."""
         self._require_answers()
         found: list[Completion] = []
         try:
-            found += self._apply(self._connection.messages.get(timeout=seconds))
+            found += self._apply_message(self._connection.messages.get(timeout=seconds))
             while True:
-                found += self._apply(self._connection.messages.get_nowait())
+                found += self._apply_message(self._connection.messages.get_nowait())
         except Empty:
             self._send_waiting()
         if self._local is not None and self._local.running:
@@ -344,18 +344,18 @@ class DaskWorkers:
         self._require_progress()
         return found
 
-    def _apply(self, message: Message) -> list[Completion]:
+    def _apply_message(self, message: Message) -> list[Completion]:
         match message:
             case WorkersListed(addresses):
                 self._comparing |= {each for each in addresses if each not in self._workers}
             case WorkerChecked():
-                self._admit(message)
+                self._admit_or_reject(message)
             case WorkerGone(address, is_silent):
-                return self._remove(address, is_silent=is_silent)
+                return self._remove_worker(address, is_silent=is_silent)
             case TaskAnswer():
                 return self._take_answer(message)
             case SchedulerLost(reason):
-                raise self._lost(f"the scheduler cannot be reached: {reason}")
+                raise self._lost_error(f"the scheduler cannot be reached: {reason}")
         return []
 
     def _take_answer(self, answer: TaskAnswer) -> list[Completion]:
@@ -363,7 +363,7 @@ class DaskWorkers:
         for address, worker in self._workers.items():
             if (group := worker.groups.pop(answer.key, None)) is not None:
                 if worker.is_apart:
-                    return self._take_apart(address, group[0], answer.frames or [])
+                    return self._receive_unshared(address, group[0], answer.frames or [])
                 return self._take_group_answer(address, group, answer)
         return []
 
@@ -372,7 +372,7 @@ class DaskWorkers:
     ) -> list[Completion]:
         """Return the completions of a task. Lines that were not begun wait for another task."""
         if answer.frames is None:
-            return self._lose(group)
+            return self._complete_lost(group)
         frames = answer.frames
         if frames and frames[-1].get("kind") == UNKNOWN:
             frames = frames[:-1]
@@ -382,19 +382,21 @@ class DaskWorkers:
         pairs = zip(group, frames, strict=False)
         return [read_completion(frame, task) for task, frame in pairs]
 
-    def _take_apart(self, address: str, task: LineTask, frames: list[Json]) -> list[Completion]:
-        """Return the completion of a line that came back from a worker without the files of the batch."""
+    def _receive_unshared(
+        self, address: str, task: LineTask, frames: list[Json]
+    ) -> list[Completion]:
+        """Return the completion of a line that returned from a worker without the files of the batch."""
         kind = frames[0].get("kind") if frames else None
         if kind == UNKNOWN:
             self._connection.admit_again(address)
         if kind in (None, UNKNOWN, MOVED, GIVEN):
-            return self._lose([task])
+            return self._complete_lost([task])
         try:
             completion = self._request.arrivals.take(task, frames[0])
         except UnusableEnvironment as error:
             if error.code != REFUSED:
                 raise
-            return [*self._refuse_answer(address, error), *self._lose([task], error)]
+            return [*self._refuse_answer(address, error), *self._complete_lost([task], error)]
         if isinstance(completion, LineEnded):
             self._sent_lines.forget(task)
             episode = self._sent_lines.directory_of(task).name
@@ -403,12 +405,14 @@ class DaskWorkers:
 
     def _refuse_answer(self, address: str, error: UnusableEnvironment) -> list[Completion]:
         """Send no more lines to a worker whose answer is not accepted. Return the completions of its other lines."""
-        found = self._remove(address)
+        found = self._remove_worker(address)
         self._note_refusal(address, error.message)
         return found
 
-    def _lose(self, group: list[LineTask], error: CogcliError | None = None) -> list[Completion]:
-        """Return the completions of lines that may have begun, and have no answer."""
+    def _complete_lost(
+        self, group: list[LineTask], error: CogcliError | None = None
+    ) -> list[Completion]:
+        """Return the completions of lines that may have begun and have no answer."""
         found: list[Completion] = []
         for task in group:
             sent = self._sent_lines.find(task) if self._is_apart else None
@@ -421,8 +425,8 @@ class DaskWorkers:
 
     # -- workers -------------------------------------------------------------------------------------------------------
 
-    def _admit(self, seen: WorkerChecked) -> None:
-        """Let a worker run lines, or note why it does not."""
+    def _admit_or_reject(self, seen: WorkerChecked) -> None:
+        """Allow a worker to run lines, or record why it may not."""
         is_shared = bool(seen.nonce) and sees_locked_file(self._request.folder, seen.nonce)
         self._comparing.discard(seen.address)
         self._silent.discard(seen.address)
@@ -455,8 +459,8 @@ class DaskWorkers:
             self._served_at = time.monotonic()
             self._note(f"worker {address} gets no line: {reason}")
 
-    def _remove(self, address: str, *, is_silent: bool = False) -> list[Completion]:
-        """Forget a worker. Return the completions of its lines that may have begun; the others wait for another."""
+    def _remove_worker(self, address: str, *, is_silent: bool = False) -> list[Completion]:
+        """Forget a worker. Return the completions of its lines that may have begun, and queue its other lines again."""
         self._refused.pop(address, None)
         self._comparing.discard(address)
         worker = self._workers.pop(address, None)
@@ -469,7 +473,7 @@ class DaskWorkers:
         groups = list(worker.groups.values())
         begun = len(groups) if worker.is_apart else worker.threads
         self._waiting = [*(task for group in groups[begun:] for task in group), *self._waiting]
-        return self._lose([task for group in groups[:begun] for task in group])
+        return self._complete_lost([task for group in groups[:begun] for task in group])
 
     # -- the watchdog --------------------------------------------------------------------------------------------------
 
@@ -480,10 +484,10 @@ class DaskWorkers:
             self._connection.answered = now
         self._polled_at = now
         if self.workers and now - self._connection.answered > _HANGING:
-            raise self._lost("the connection to the scheduler hangs")
+            raise self._lost_error("the connection to the scheduler hangs")
 
     def _require_worker(self) -> None:
-        """Raise an error if no worker may run lines, and none came in time."""
+        """Raise an error if no worker may run lines and the time limit has passed."""
         now = time.monotonic()
         if self._is_comparing():
             self._served_at = now
@@ -493,12 +497,12 @@ class DaskWorkers:
             raise self._no_worker_error()
 
     def _is_comparing(self) -> bool:
-        """Return whether workers are still started or compared. Both have time limits of their own."""
+        """Return whether workers are being started or compared. Both have their own time limits."""
         is_connecting = not self._connection.is_connected
         return not self._workers and (is_connecting or bool(self._comparing))
 
     def _require_progress(self) -> None:
-        """Raise CogcliError if all that is left waits for a worker that gives no sign of life."""
+        """Raise CogcliError if all remaining lines wait for a worker that has stopped sending messages."""
         if not self._silent or self._busy_since is None:
             return
         now = time.monotonic()
@@ -507,11 +511,11 @@ class DaskWorkers:
             self._busy_since = now
         if now - self._busy_since > self._request.held_seconds:
             names = ", ".join(sorted(self._silent)[:_SHOWN])
-            raise self._lost(f"lines are held by workers that give no sign of life: {names}")
+            raise self._lost_error(f"lines are held by workers that give no sign of life: {names}")
 
     def _no_worker_error(self) -> CogcliError:
         if not self._refused:
-            return self._lost("the scheduler has no worker")
+            return self._lost_error("the scheduler has no worker")
         names = [f"{address}: {reason}" for address, reason in sorted(self._refused.items())]
         return UnusableEnvironment(
             "batch.worker-differs",
@@ -522,7 +526,7 @@ class DaskWorkers:
             next=(self._request.continues,),
         )
 
-    def _lost(self, text: str) -> CogcliError:
+    def _lost_error(self, text: str) -> CogcliError:
         error = lost_error(text)
         error.next = (self._request.continues,)
         return error

@@ -52,7 +52,9 @@ class Versions(NamedTuple):
 
 
 class UserIdentity(NamedTuple):
-    """What a user is known by, without a secret. If a member is equal, each side vouches for episodes of the other."""
+    """Identifiers of a user, without secrets. If two sides share one member, each accepts the other's episodes as its
+    own.
+    """
 
     owner: str
     """A keyed hash of the nonce of the batch."""

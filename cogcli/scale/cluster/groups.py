@@ -17,7 +17,9 @@ _WEIGHT: Final = 0.3
 
 
 class GroupSize:
-    """The number of lines of the next task, by the time that lines took. The first tasks have one line each."""
+    """The number of lines of the next task, adapted to the time that earlier lines took. The first tasks have one line
+    each.
+    """
 
     def __init__(self) -> None:
         self._seconds = SECONDS
@@ -29,7 +31,7 @@ class GroupSize:
         return max(1, min(MOST, int(SECONDS / self._seconds)))
 
     def note(self, lines: int, seconds: float) -> None:
-        """Note how long the lines of a task took."""
+        """Record how many seconds the lines of a task took."""
         if lines > 0:
             new = max(seconds / lines, SECONDS / MOST)
             self._seconds += _WEIGHT * (new - self._seconds)

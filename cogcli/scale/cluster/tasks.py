@@ -39,7 +39,7 @@ from cogcli.scale.cluster.meeting import RendezvousFile, sees_locked_file
 from cogcli.scale.frames import completion_to_frame, error_to_frame, task_from_frame
 from cogcli.scale.identity import LineTask
 from cogcli.scale.line_runner import LineRunner
-from cogcli.scale.worker import open_runner, reach_batch, reach_settings
+from cogcli.scale.worker import batch_from_frame, open_runner, settings_from_frame
 
 MOVED: Final = "moved"
 """The kind of an answer of another worker than the one that a line was sent to."""
@@ -68,12 +68,14 @@ _sources: Final[dict[str, str]] = {}
 
 
 def admit(data: bytes) -> bytes:
-    """Compare this worker with a batch, and return how it differs, what its user is known by, and the nonce of a locked
-    file that it made in the batch folder; empty if it does not see the client's.
+    """Compare this worker with a batch. Return the differences, the identifiers of its user, and a nonce.
+
+    The nonce is that of a locked file that the worker made in the batch folder. It is empty if the worker does not see
+    the client's file.
     """
     first: Json = orjson.loads(data)
     try:
-        settings = reach_settings(first)
+        settings = settings_from_frame(first)
         differences = _find_differences(first)
         answer: Json = {
             "differences": differences,
@@ -82,10 +84,10 @@ def admit(data: bytes) -> bytes:
             "worker": _find_own_id(),
         }
         if not differences:
-            answer["nonce"] = _meet(
+            answer["nonce"] = _mark_shared_folder(
                 first, os.path.join(batches_dir(settings.runs_dir), first["batch"])
             )
-            _note_admission(first)
+            _record_admission(first)
     except ProblemsFound as error:
         answer = {"differences": [f"{each.code}: {each.message}" for each in error.problems[:5]]}
     except CogcliError as error:
@@ -102,8 +104,10 @@ def _find_own_id() -> str:
     return str(get_worker().id)
 
 
-def _note_admission(first: Json) -> None:
-    """Admit a client. An earlier one of the same part of the batch is gone, and its tasks may begin no more lines."""
+def _record_admission(first: Json) -> None:
+    """Record an admitted client. An earlier client of the same part of the batch is gone, so its tasks may begin no
+    more lines.
+    """
     same = (first["batch"], first["part"])
     with _lock:
         for nonce, other in list(_admitted.items()):
@@ -120,7 +124,7 @@ def _note_admission(first: Json) -> None:
 def _find_differences(first: Json) -> list[str]:
     if differences := compare_versions(Versions(*first["versions"]), find_versions()):
         return differences
-    batch = reach_batch(first)
+    batch = batch_from_frame(first)
     if first.get("ledger") and find_ledger_id(batch.settings, batch.catalog) != first["ledger"]:
         return ["it does not share the counters of the pack's limits"]
     facts = find_facts(batch.prepare())
@@ -136,7 +140,7 @@ def _find_stale_modules(facts: WorkerFacts) -> Iterator[str]:
             yield f"module {module} was changed after this worker imported it: start the worker again"
 
 
-def _meet(first: Json, folder: str) -> str:
+def _mark_shared_folder(first: Json, folder: str) -> str:
     """Return the nonce of this worker's file; empty if the folder of the batch is not shared."""
     if not sees_locked_file(folder, first["nonce"]):
         return ""
@@ -149,25 +153,25 @@ def _meet(first: Json, folder: str) -> str:
 
 
 def run_lines(nonce: str, data: bytes) -> bytes:
-    """Run lines of an admitted batch, one after the other, and return their completions as frames with the seconds
-    that they took. Lines that were not begun in time have none.
+    """Run lines of an admitted batch in order. Return their completions as frames, with their duration in seconds.
+    Lines that did not begin in time have no frame.
     """
     work: Json = orjson.loads(data)
     frames: list[Json] = []
     begin = time.monotonic()
     seconds = 0.0
     for frame in work["lines"]:
-        frames.append(_answer(nonce, task_from_frame(frame), work))
+        frames.append(_run_line_as_frame(nonce, task_from_frame(frame), work))
         seconds = time.monotonic() - begin
         if seconds > LONGEST or frames[-1]["kind"] == UNKNOWN:
             break
     return orjson.dumps({"frames": frames, "seconds": seconds})
 
 
-def _answer(nonce: str, task: LineTask, work: Json) -> Json:
-    """Run a line, and return its completion, or an error, as a frame."""
+def _run_line_as_frame(nonce: str, task: LineTask, work: Json) -> Json:
+    """Run a line, and return its completion or its error as a frame."""
     try:
-        return _run_apart(nonce, task, work) if work["worker"] else _run(nonce, task)
+        return _run_apart(nonce, task, work) if work["worker"] else _run_line(nonce, task)
     except CogcliError as error:
         return error_to_frame(error)
     except Exception as error:
@@ -175,7 +179,7 @@ def _answer(nonce: str, task: LineTask, work: Json) -> Json:
         return error_to_frame(InternalError("internal", text))
 
 
-def _run(nonce: str, task: LineTask) -> Json:
+def _run_line(nonce: str, task: LineTask) -> Json:
     """Run a line in the runs directory of the batch."""
     first = _admitted.get(nonce)
     if first is None:
@@ -218,14 +222,14 @@ def _find_runner(nonce: str, first: Json) -> LineRunner:
 
 
 def end_stay(nonce: str, data: bytes) -> None:
-    """Forget a batch, and remove the episodes that it has."""
+    """Forget a batch, and remove the episodes that the batch has received."""
     returned = [ReturnedLine(*each) for each in orjson.loads(data)]
     with _lock:
         first = _admitted.pop(nonce, None)
         if first is None:
             return
         _apart.give(first["batch"], returned)
-    remove_copies(Path(reach_settings(first).runs_dir), returned)
+    remove_copies(Path(settings_from_frame(first).runs_dir), returned)
 
 
 def end_meeting(nonce: str) -> None:
