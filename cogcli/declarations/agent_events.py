@@ -79,7 +79,7 @@ class ModelRetried(Payload):
     reason: str
     wait_ms: Count
     asked_ms: Count | None = None
-    """The wait that its provider asked for, where that was cut to `wait_ms`."""
+    """The wait that the provider requested, if it was shortened to `wait_ms`."""
     error: Json
 
 
@@ -128,7 +128,7 @@ class AgentUpdated(Payload):
     turn: Count
     mode: str
     notes: list[Json] = always(default=[])
-    """What was dropped, cut or refused of its update."""
+    """The parts of its update that were dropped, cut or refused."""
     execution: Json
     reasoning: Json
 

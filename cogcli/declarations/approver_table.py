@@ -12,4 +12,4 @@ class ApproverTable(Record):
     keys: list[str] = []
     """Lines of `allowed_signers` without their principals: options, kind, key, comment."""
     revoked: list[str] = []
-    """Keys that no longer count, whoever they are given to."""
+    """Revoked keys. No signature by one of them is valid, for any approver."""

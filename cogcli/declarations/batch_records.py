@@ -22,7 +22,7 @@ class BatchInput(Record):
 
 
 class BatchHeader(Record):
-    """`batch.json`: what identifies a batch, and when it began."""
+    """The document `batch.json`: the identity of a batch, and the time when it began."""
 
     schema_version: Literal["batch/1"]
     batch_id: str
@@ -43,7 +43,7 @@ class BatchHeader(Record):
 
 
 class ShardCommand(Record):
-    """How a shard was last run, for `resume` and for the message about a busy batch."""
+    """The command of a shard's last run, for `resume` and for the message about a busy batch."""
 
     pid: int
     host: str

@@ -51,7 +51,7 @@ ReplyPath = Annotated[
 
 
 class Paging(Spec):
-    """How the pages of a reply are read, so that one call collects all of its items."""
+    """The rules for reading the pages of a reply, so that one call collects all items."""
 
     items: FieldName
     """The output whose list is collected; the other outputs are those of the last page."""
@@ -84,7 +84,7 @@ class Paging(Spec):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Return where a reply says whether there is another page, and which."""
+        """Return the paths in a reply that show whether another page exists, and which one."""
         return tuple(each for each in (self.link, self.cursor, self.more) if each is not None)
 
 

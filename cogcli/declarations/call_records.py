@@ -22,7 +22,7 @@ class WrittenFile(Record):
     """A file that a call wrote, in its state when the call reported it."""
 
     path: str
-    """Relative to the directory in which the run was started, where it lies below that."""
+    """The path of the file, relative to the directory in which the run was started if the file is below it."""
     size_bytes: Count
     sha256: Hex
 
@@ -38,12 +38,12 @@ class AttemptMade(Record):
     """`success`, `failed`, `circuit_open`, `skipped` for a binding that was passed over, or `input_required` for one
     that its service left unfinished."""
     usage: Json | None = None
-    """Tokens by the names that the service gives them."""
+    """Numbers of tokens, under the names that the service uses."""
     code: str | None = None
-    """The code of the error that it failed with, as the members below."""
+    """The code of the attempt's error."""
     message: str | None = None
     left: bool | None = None
-    """Whether the request went out."""
+    """Whether the request was sent."""
     method: str | None = None
     url: str | None = None
     media_type: str | None = None
@@ -65,13 +65,13 @@ class AttemptMade(Record):
     """The files that a function wrote."""
     stderr: str | None = None
     stated_by: str | None = None
-    """Of a call that may have happened: who says what it answered."""
+    """The person who stated the answer of a call that may have happened."""
     response_headers: dict[str, str] | None = None
     """The headers of the reply that the binding maps, by their names in lower case."""
     pages: Count | None = None
-    """The pages that it read; its other members are those of the last."""
+    """The pages that were read. The other members describe the last page."""
     notices: list[str] = []
-    """What the service did besides answering."""
+    """Messages that the service sent in addition to the answer."""
     status_code: Count | None = None
 
 
@@ -85,7 +85,7 @@ class FallbackUse(Record):
 
 
 class StepError(Record):
-    """Why a step did not succeed."""
+    """The error of a step."""
 
     code: str
     message: str
@@ -98,7 +98,7 @@ class StepError(Record):
 
 
 class RunError(Record):
-    """Why a run did not succeed, and where the error occurred."""
+    """The error of a run, and the place where it occurred."""
 
     code: str
     message: str

@@ -48,14 +48,14 @@ GATES: Final = ("mandatory_pre_gates", "mandatory_post_gates")
 
 
 class Properties(Spec):
-    """How a capability behaves."""
+    """The behavior of a capability: effects, role and limits."""
 
     deterministic: bool | None = None
     """Stated for readers; nothing depends on it."""
     side_effects: bool | None = None
-    """Whether something changes outside: the [effect class](#effects)."""
+    """Whether a call changes something outside: the [effect class](#effects)."""
     idempotent: bool = False
-    """Whether a second equal call changes nothing more."""
+    """Whether repeating an equal call changes nothing further."""
     state_access: Literal["none", "read", "write", "read_write"] | None = None
     """Stated for readers."""
     audit_level: Literal["basic", "standard", "strict"] | None = None
@@ -97,10 +97,10 @@ class DefaultOutputPath(Spec):
 
 
 class CognitiveHints(Spec):
-    """How the inputs and outputs of a capability are mapped by default."""
+    """The default mapping of a capability's inputs and outputs."""
 
     role: Role | tuple[Role, ...] | None = None
-    """What it is for; the first gives the [kind](#effects) of its steps."""
+    """The purpose of the capability. Its first value determines the [kind](#effects) of the steps."""
     consumes: str | tuple[str, ...] | None = None
     """Types, stated for readers."""
     produces: dict[str, DefaultOutputPath] = NOTHING
@@ -114,7 +114,7 @@ class Gate(Spec):
     capability: CapabilityName
     """Who is asked."""
     on_fail: OnFail = "block"
-    """What a no leads to."""
+    """The verdict if the gate answers no."""
     input: dict[str, str] | None = None
     """The gate's inputs.
     Default: equal names"""
@@ -129,7 +129,7 @@ class Safety(Spec):
     trust_level: TrustLevel = "sandbox"
     """The least trust of a run that may call it."""
     requires_confirmation: bool = False
-    """Whether a person must have confirmed it by its id."""
+    """Whether a person must have confirmed the capability by its id."""
     mandatory_pre_gates: Annotated[tuple[Gate, ...], StatedSafety] = ()
     mandatory_post_gates: Annotated[tuple[Gate, ...], StatedSafety] = ()
     """[Gates](#gates) before and after the call.
@@ -141,7 +141,7 @@ class Safety(Spec):
     """How it may be done.
     Default: none"""
     data_classification: DataClass | None = None
-    """What its data is; [retention](pack.md#retention) reads it."""
+    """The classification of its data, which [retention](pack.md#retention) depends on."""
     reversible: bool | None = None
     """Whether its effect can be undone."""
     description: str | None = None
@@ -167,7 +167,7 @@ class Capability(Spec):
     version: Version
     """SemVer, quoted."""
     description: Words
-    """What it does, in one sentence."""
+    """The purpose of the capability, in one sentence."""
     name: str = ""
     """A title."""
     inputs: Fields = NOTHING
@@ -191,9 +191,9 @@ class Capability(Spec):
     deprecated: bool = False
     """Its use is W `capability.deprecated`."""
     replacement: CapabilityName | None = None
-    """What to use instead; an unknown one is W `capability.unknown`."""
+    """The capability to use instead. If it is unknown: W `capability.unknown`."""
     aliases: tuple[CapabilityId, ...] = ()
-    """Ids that stand for this one everywhere; equal to an id or another alias: `alias.clash`."""
+    """Other ids of the capability, valid everywhere. An alias that equals an id or another alias is `alias.clash`."""
     extends: CapabilityName | None = None
     """Id of a [base](#extends)."""
     status: str | None = None
@@ -211,7 +211,7 @@ class Capability(Spec):
 
     @property
     def data_class(self) -> str:
-        """Return the highest classification of what a call gives, of a skill that of all that it reaches."""
+        """Return the highest classification of a call's output. For a skill, include everything that it reaches."""
         declared = (
             each.safety.data_classification for each in (self, *self.reaches) if each.safety
         )
@@ -231,9 +231,7 @@ class Capability(Spec):
 
     @property
     def probe(self) -> str:
-        """Return the capability that checks whether a call of this one happened; empty if there is
-        none.
-        """
+        """Return the capability that checks whether a call happened; empty if none is declared."""
         return self.declared_probe.capability if self.declared_probe else ""
 
     @property

@@ -55,11 +55,11 @@ class StubAnswer(Spec):
     """One stubbed response to calls of a capability."""
 
     when: FreeMembers = NOTHING
-    """Members that the input of the call has; none: any call."""
+    """Members that the input of the call must have. If empty, every call matches."""
     output: FreeMembers | None = None
-    """What the call gives."""
+    """The output of the call."""
     error: StubError | None = None
-    """How the call fails, instead of `output`."""
+    """The failure of the call, instead of `output`."""
 
 
 class StateCheck(Spec):
@@ -78,9 +78,9 @@ class StateCheck(Spec):
         "verbatim_in",
         "one_of",
     ]
-    """How it is compared."""
+    """The comparison operator."""
     value: Any = None
-    """What it is compared with."""
+    """The value to compare with."""
 
 
 class CaseOptions(Spec):
@@ -129,22 +129,22 @@ class SkillExpectation(Spec):
     """A list of `{path, op, value}`: `path` is a [reference](execution.md#reading) to the state at the end,
     as `outputs.summary` or `vars.age`."""
     steps: Annotated[dict[str, StepStatus], SpecLimits(foreign=True)] = NOTHING
-    """How steps ended, by their path (`outer/inner`, `step#0`)."""
+    """The endings of steps, by step path (`outer/inner`, `step#0`)."""
     calls: Annotated[dict[str, WholeAmount], SpecLimits(foreign=True)] = NOTHING
-    """How many attempts a capability had, stubbed or not."""
+    """The number of attempts per capability, stubbed or not."""
 
 
 class CaseSpec(Spec):
     """One test case: a run of a skill and its expected result."""
 
     description: str = ""
-    """What the case shows.
+    """The behavior that the case shows.
     Default: none"""
     inputs: FreeMembers | None = None
     """The inputs of the skill.
     Default: `{}`, of a recorded episode those of that"""
     inputs_file: Words = ""
-    """A file with them, instead of `inputs`.
+    """A file with the inputs, instead of `inputs`.
     Default: none"""
     files: Annotated[dict[FileName, str], SpecLimits(foreign=True)] = NOTHING
     """Files by name, with their text: they are written for this run alone.

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cogcli.declarations.events import PAYLOAD_OF
-from cogcli.declarations.quick_check import surely_fits
+from cogcli.declarations.quick_check import certainly_fits
 from cogcli.declarations.record import Record
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def problem_in(cls: type[Record], payload: object) -> str | None:
     """Return the first problem of a payload by the record of its type, with its place; None if
     valid.
     """
-    if surely_fits(cls, payload):
+    if certainly_fits(cls, payload):
         return None
     from pydantic import ValidationError
 

@@ -38,9 +38,8 @@ def has_valid_checksum(line: bytes) -> bool:
 
 
 def looks_complete(line: bytes) -> bool:
-    """Return whether a line ends like a line with a checksum, except for at most one byte.
-
-    A truncated write cannot leave such an end.
+    """Return whether a line ends like a line with a checksum, except for at most one byte. A truncated write cannot
+    leave such an end.
     """
     end = line[-_SIZE:]
     return len(end) == _SIZE and sum(end[place] != byte for place, byte in _FRAME) <= 1
@@ -93,11 +92,10 @@ def corrections(line: bytes) -> Iterator[bytes]:
 
 
 def _find_one_byte_changes(difference: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield (place, byte difference) for each one-byte change that changes a CRC-32 by
-    `difference`.
+    """Yield (place, byte difference) for each one-byte change that changes a CRC-32 by `difference`, the last place
+    first.
 
-    The last place comes first. A byte's part in the CRC goes through the register once for each
-    byte after it, which is undone step by step.
+    The CRC register processes a byte's difference once for each later byte. Each step of the loop undoes one of these.
     """
     table = [crc32(bytes([byte])) ^ crc32(b"\0") for byte in range(256)]
     byte_of = {value: byte for byte, value in enumerate(table)}

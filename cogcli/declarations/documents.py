@@ -80,7 +80,7 @@ class Action(shared.SeedAction):
 
 
 class Outcomes(shared.Part):
-    """The outcome of the run, or its status so far."""
+    """The outcome of the run, or its current status."""
 
     status: Outcome
     actions: list[Action]
@@ -298,11 +298,11 @@ class CheckpointRecord(shared.Part):
     next: Digest | None
     """The hash of the line that is about to follow; at a pause and at the end, of the last line."""
     unvouched: list[tuple[Count, Count]]
-    """Ranges of events that no known record covered when a process took the log up: the first and the last `seq`."""
+    """Ranges of events, as first and last `seq`, that no known record covered when a process continued the log."""
     manifest: Digest | None
     """The hash of the manifest, at the end."""
     given: Count
-    """The user gave the permissions of all events before this `seq` again."""
+    """The user renewed the permissions of all events before this `seq`."""
     mac: str | None
     """Keyed BLAKE2b of the members above, with the user's key."""
     signature: Signature | None

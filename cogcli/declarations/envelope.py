@@ -123,7 +123,7 @@ OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum"
 DEFAULTS: Final[Json] = {
     **dict.fromkeys(("id", "timestamp", "episode_id", "phase"), ""), "evidence_ids": ()
 }  # fmt: skip
-"""What an event has instead of a key that is not there, where that is not None."""
+"""The value for each key that an event may lack, unless that value is None."""
 _FIELDS: Final = Event._fields
 _DEFAULTS: Final = tuple(map(DEFAULTS.get, _FIELDS))
 _new_event: Final = tuple.__new__
@@ -132,9 +132,7 @@ _EVIDENCE: Final = Event._fields.index("evidence_ids")
 
 
 def from_json(line: Json) -> Event:
-    """Return the event of a line's object. Nothing is checked: a member of a wrong type stays
-    unchanged.
-    """
+    """Return the event of a line's object, without checking it. A member of a wrong type stays unchanged."""
     members = list(map(line.get, _FIELDS, _DEFAULTS))
     members[_EVIDENCE] = members[_EVIDENCE] or ()
     return _new_event(Event, members)
@@ -181,12 +179,12 @@ class ActiveTime:
         self._last = event.timestamp
 
     def advance(self, timestamp: str) -> None:
-        """Take the time of an event that is left out."""
+        """Add the time of an event that is otherwise skipped."""
         self._last = timestamp
 
     @property
     def milliseconds(self) -> int | None:
-        """Return the sum so far in milliseconds; None if the log has no valid timestamps."""
+        """Return the sum in milliseconds; None if the log has no valid timestamps."""
         last = _milliseconds_between(self._begun, self._last)
         return None if last is None else self._before + last
 

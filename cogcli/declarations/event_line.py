@@ -9,8 +9,10 @@ from cogcli.declarations.value_types import Json
 
 
 class EventLine:
-    """The object of a line in the log, without its checksum. The members that differ are set in place before each
-    append. No key is added or removed, so that their order stays that of the event it is built from.
+    """The object of a line in the log, without its checksum.
+
+    The variable members are set in place before each append. No key is added or removed, so the order of the keys stays
+    that of the original event.
     """
 
     __slots__ = ("event_type", "members", "metrics", "payload", "phase")

@@ -15,13 +15,13 @@ class EventType(NamedTuple):
     phase: str = ""
     """Its member of `envelope.PHASES`; empty where it differs from event to event."""
     speaker: str = ""
-    """Who speaks (`agent_id`); empty where that is given with each event."""
+    """The speaker (`agent_id`); empty if each event states its own."""
     reduced: bool = False
-    """Whether it changes the state of its run: `state.reducer` has a reducer for it."""
+    """Whether it changes the state of its run, so that `state.reducer` has a reducer for it."""
     plans_step: bool = False
     """Whether it adds its step to the plan of the run."""
     begins: bool = False
-    """Whether something begins with it that must not begin in a run or step that is over."""
+    """Whether it begins work that must not begin in a finished run or step."""
     starts: bool = False
     """Whether a step starts with it."""
     repeats: bool = False
@@ -31,40 +31,39 @@ class EventType(NamedTuple):
     write_ahead: bool = False
     """Whether it is on disk before an attempt leaves, so that without a result the call is in doubt."""
     needs_start: bool = False
-    """Whether the step must have a `step.started` before it."""
+    """Whether its step must have a preceding `step.started`."""
     closes: bool = False
-    """Whether it ends a step and carries its writes."""
+    """Whether it ends a step and contains its writes."""
     fails: bool = False
-    """Whether the step that it ends has an error and wrote nothing."""
+    """Whether it ends a step with an error and without writes."""
     decides: bool = False
-    """Whether it holds the decision of a gate, a rule or a person: allow, audit or veto."""
+    """Whether it contains the decision of a gate, a rule or a person: allow, audit or veto."""
     resolves: bool = False
     """Whether it is a person's answer to a request for approval."""
     reopens: bool = False
-    """Whether another process continues the log from here: what ran before was cut off."""
+    """Whether another process continues the log here. Work before this point was interrupted."""
     one_process_only: bool = False
     """Whether it belongs to the process that wrote it: resume and replay do not produce it again."""
     by_timing: bool = False
-    """Whether it depends on who was faster, or on when a person answered: replay does not miss it."""
+    """Whether it depends on relative speed, or on the time of a person's answer. A replay need not contain it."""
     projected: bool = False
-    """Whether it is the evidence of a projection: the folds to the state and its document pass it
-    over."""
+    """Whether it is the evidence of a projection. The folds to the state and its document ignore it."""
     cached: bool = False
-    """Whether it names a cache, which says nothing that the log does not: all folds pass it over."""
+    """Whether it refers to a cache without adding facts to the log. All folds ignore it."""
     answers_request: bool = False
-    """Whether it records what came of a request to a model."""
+    """Whether it records the result of a request to a model."""
     outside_time: bool = False
     """Whether it is written while no process drives the run: its time does not count as active."""
     usual: bool = False
-    """Whether a run or step that goes well has it, so that a view of a very long run may leave it out with a round
-    that is done."""
+    """Whether a successful run or step has it. A view of a very long run may omit it together with a finished
+    round.
+    """
     detail: bool = False
-    """Whether it is one of many small steps within a turn, which the plain progress of a run leaves
-    out."""
+    """Whether it is one of many small steps within a turn. The plain progress of a run omits it."""
     words: tuple[str, ...] = ()
-    """What a log line shows of it: payload members, or one of the names of `report.table`."""
+    """The content of its log line: payload members, or one of the names of `report.table`."""
     attributes: tuple[str, ...] = ()
-    """The payload members that a moment of a trace carries; without any it is none."""
+    """The payload members that a trace includes for this moment. If empty, the trace omits the event."""
 
 
 class Payload(Record):

@@ -91,25 +91,25 @@ class RunStarted(Payload):
     taken_over: Json = {}
     """By step: results of an earlier episode that are used instead of doing the step."""
     contracts: Json = {}
-    """The skills and capabilities of lenient roots, and what they declare that does not fit."""
+    """The skills and capabilities of lenient roots, and their declarations that contradict each other."""
     policy: Json | None = None
-    """The governance of the run as given, besides safety levels: pack, intent, user, ceiling, budgets."""
+    """The given governance of the run, apart from safety levels: pack, intent, user, ceiling, budgets."""
     effects: Json = {}
-    """By step path: what the run did that this one runs again, and the decision about each."""
+    """The effects of the earlier run that this run repeats, with the decision about each, by step path."""
     approvals: Json = {}
-    """By id: the unused approvals of the run that this one runs again, which it may take over."""
+    """The unused approvals of the earlier run that this run may reuse, by id."""
     agent: Json | None = None
-    """The request to an agent, its limits, and what its stores gave."""
+    """The request to an agent, its limits, and the data read from its stores."""
     gateway: Json | None = None
-    """Of a session of `gateway serve`: its name, its client, and the episode that it continues."""
+    """For a session of `gateway serve`: its name, its client, and the episode that it continues."""
     typed: list[str] = []
-    """The inputs whose typed paths let the run read files that it may not read otherwise."""
+    """The inputs whose typed paths permit the run to read files that are otherwise forbidden."""
     files: list[Json] = []
     """The files that the run may send, each as `{path, name, bytes, sha256}`."""
     intuition_mode: IntuitionMode | None = None
     """The mode of the pack's rules."""
     rules: Literal[1, 2, 3] = 1
-    """Which rules the log follows (`episode.log_lines`); it is in the first event of the root run."""
+    """The version of the log's rules (`episode.log_lines`), in the first event of the root run."""
 
 
 class PlanEntry(Record):
@@ -123,9 +123,9 @@ class PlanEntry(Record):
     status: str = always(default="pending")
     depends_on: list[str] = always(default=[])
     inputs: object = always(default=None)
-    """What it reads, by the names of its inputs."""
+    """The values that the step reads, by input name."""
     uses: str | None = None
-    """In logs of other tools: what it calls."""
+    """The called target, in logs of other tools."""
 
 
 class PlanCreated(Payload):
@@ -304,7 +304,7 @@ class CallRetried(Payload):
     wait_ms: Count
     error: Json | None = None
     idempotency_key: str | None = None
-    """Where the service has closed the key that the call had before."""
+    """The new key, if the service has closed the call's earlier key."""
 
 
 class CallPage(Payload):
@@ -326,7 +326,7 @@ class CallPage(Payload):
     items: Count
     """The items of the page."""
     total: Count
-    """The items of all pages so far."""
+    """The number of items in all pages up to this one."""
     url: str | None = None
     status_code: Count | None = None
     response_bytes: Count | None = None
@@ -426,7 +426,7 @@ class RunHeartbeat(Payload):
     elapsed_ms: Count
     waiting_on: list[str]
     remaining: Json = always(default={})
-    """What each budget has left."""
+    """The remaining amount of each budget."""
 
 
 class ServiceStarted(Payload):
@@ -458,7 +458,7 @@ class ServiceStopped(Payload):
     service: str
     protocol: str
     reason: str | None = None
-    """Why it stopped before the end of the run."""
+    """The reason for stopping before the end of the run."""
 
 
 class RunTerminated(Payload):
@@ -505,7 +505,7 @@ class StateProjected(Payload):
     links: dict[str, str]
     state: StateDigest | None = None
     snapshot: bool | None = None
-    """Whether the run is alive."""
+    """Whether the run is active."""
 
 
 class WaypointSet(Payload):

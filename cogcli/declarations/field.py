@@ -23,11 +23,11 @@ class RecordValue(Protocol):
 
 
 REQUIRED: Final = object()
-"""Stands for the default of a field that has none."""
+"""The default of a field that has no default."""
 ABSENT: Final[Any] = object()
-"""The default of a field that is no member of the value unless it is given: null is something else."""
+"""The default of a field that is absent unless a value is set. Null is a value."""
 RECORDS: Final[dict[str, type[RecordValue]]] = {}
-"""The classes of all records by name: a field whose type names one holds records."""
+"""All record classes by name. A field whose type is one of these names contains records."""
 
 
 _UNKNOWN: Final[Any] = object()
@@ -53,11 +53,10 @@ class _AlwaysWritten(Declaration):
 
 
 class FileKey(Declaration):
-    """How a spec file represents a member.
+    """The representation of a member in a spec file.
 
-    `name`: the key in the file. `required`: the file must have the key although the member has a
-    default. `nullable`: null means the default or an empty mapping. `in_file`: the file may have
-    the key.
+    `name`: the key in the file. `required`: the file must have the key although the member has a default. `nullable`:
+    null means the default or an empty mapping. `in_file`: the file may have the key.
     """
 
     def __init__(
@@ -158,9 +157,8 @@ _FOUND: Final[dict[type[RecordValue], tuple[Field, ...]]] = {}
 
 
 def fields_of(cls: type[RecordValue]) -> tuple[Field, ...]:
-    """Return the fields of a record, with those of its base classes first.
-
-    A class may declare another type or default for an inherited field. The order stays the same.
+    """Return the fields of a record, those of its base classes first. A redeclared field with another type or default
+    keeps its position.
     """
     if cls not in _FOUND:
         _FOUND[cls] = tuple(_collect_fields(cls).values())

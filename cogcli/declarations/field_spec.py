@@ -15,14 +15,15 @@ class FieldSpec(Spec):
     """One declared input or output."""
 
     type: FieldType
-    """What the value is; `file` only for inputs, a file that is [sent](#file-inputs)."""
+    """The type of the value. `file` is for inputs only: a file that is [sent](#file-inputs)."""
     required: bool = False
-    """Whether it must be given."""
+    """Whether a value must be given."""
     default: Any = None
-    """Fits its own field (`field.default`); used where the value is absent or null, for inputs and
-    outputs alike."""
+    """The value used if the given one is absent or null, for inputs and outputs alike. It must fit its own field
+    (`field.default`).
+    """
     description: str = ""
-    """What it is.
+    """The meaning of the value.
     Default: none"""
     enum: Annotated[list[Any], SpecLimits(minimum=1, code="field.enum")] | None = None
     """Values of the type, compared as JSON (`field.enum`)."""

@@ -37,7 +37,7 @@ class GateDecided(Payload):
     warning: Literal["safety_gate_warning"] | None = None
     """Of a gate that warns: the name by which readers of the shared format find it."""
     input_hash: str | None = None
-    """Of what the gate was asked."""
+    """The hash of the gate's input."""
 
 
 class PolicyDecided(Payload):
@@ -75,14 +75,14 @@ class PolicyDecided(Payload):
     input: Json | None = None
     """The arguments that a pack decided about."""
     facts: Json | None = None
-    """What was known then of the entities of the request, by slot."""
+    """The facts known at that time about the entities of the request, by slot."""
     unknown: list[str] | None = None
     """Of a call that was denied with its plan: the paths of values that were not known yet, so that rules that read
     them were left out."""
     inside: list[str] | None = None
     """The skill tools of a pack that the call is made in."""
     output: Json | None = None
-    """What a call that may have happened answered, as the person who decides says."""
+    """The answer of a call that may have happened, as stated by the person who decides."""
     action_hash: str | None = None
     evidence_hash: str | None = None
 
@@ -107,7 +107,7 @@ _APPROVAL_ATTRIBUTES: Final = ("approval_id", "capability", "gate", "by", "expir
 
 
 class ApprovalOrigin(Record):
-    """The approval of an ended run that a rerun took over. It has the same id there."""
+    """The approval of an ended run that a rerun reused. It has the same id there."""
 
     episode_id: str
     event: str
@@ -142,10 +142,10 @@ class Approval(Payload):
     """The skill whose run wants to act, `agent.PACK` for an agent's; of a pack's gate only, as the
     members below."""
     approver_roles: list[str] | None = None
-    """The roles of which an approver needs one; empty: any."""
+    """The roles that may approve; empty: any role."""
     allow_self: bool | None = None
     rule: str | None = None
-    """The rule of a pack that asks."""
+    """The rule of a pack that requires the approval."""
     signed: bool | None = None
     """Whether only a signed answer counts."""
     say: str | None = None
@@ -160,13 +160,13 @@ class Approval(Payload):
     by: str | None = None
     signature: AnswerSignature | None = None
     deferred: bool | None = None
-    """Of an answer that was recorded without continuing the run: the call is judged as of the next resumption."""
+    """For an answer recorded without continuing the run: the call is judged as of the next resumption."""
     taken_from: ApprovalOrigin | None = None
-    """Of an answer that a rerun took over: its origin. The event also describes the request, which this log lacks."""
+    """For an answer transferred by a rerun: its origin. The event also describes the request, which this log lacks."""
 
 
 class ApprovalRequested(Approval):
-    """A person is asked to decide about an action."""
+    """A person is requested to decide about an action."""
 
     event = EventType(
         "approval.requested",
@@ -226,7 +226,7 @@ class InputField(Record):
 
     @property
     def type_text(self) -> str:
-        """What the field takes, in a few words: its choices, else its JSON type, else `any`."""
+        """Return the type of the field's values in a few words: its choices, else its JSON type, else `any`."""
         if self.choices:
             return " | ".join(map(str, self.choices))
         kind = self.accepts.get("type")
@@ -245,7 +245,7 @@ _SAMPLES: Final[dict[str, object]] = {"integer": 1, "number": 1, "boolean": True
 
 
 class InputForm(Record):
-    """A form of a service. All of it is foreign."""
+    """A form of a service. Every member is foreign data."""
 
     name: str
     """The name by which the service finds the answer."""
@@ -285,7 +285,7 @@ class InputRequested(Payload):
     """The attempt that was left unfinished."""
     forms: list[InputForm]
     request_state: str | None = None
-    """What goes back to the service with the answer."""
+    """The state that is returned to the service with the answer."""
     made: AttemptMade
     """The record of that attempt, without its reply."""
 

@@ -42,11 +42,11 @@ class HookInput(Record):
     step: str
     service: str
     message: str
-    """What the service asks, in short."""
+    """A short text of the service's request."""
 
 
 class HookError(Record):
-    """Why the run failed, as the log has it."""
+    """The error of the run, as the log records it."""
 
     code: str
     message: str
@@ -54,7 +54,7 @@ class HookError(Record):
 
 
 class HookMessage(Record):
-    """What a hook reads: the run, and what waits or failed."""
+    """The input of a hook: the run, and its open requests or its error."""
 
     schema_version: Literal["hook/1"]
     hook: Literal["on_pause", "on_failure", "on_end"]

@@ -42,13 +42,13 @@ class OverrideEntry(Spec):
     capabilities: Annotated[
         tuple[CapabilityRef, ...], SpecLimits(minimum=1, code="overrides.shape")
     ]
-    """The capabilities that it is for."""
+    """The capabilities to which the rule applies."""
     binding: Annotated[PlainId, SpecLimits(ids="bindings")] | None = None
     """The binding that is chosen."""
     service: ServiceRef | None = None
     """The service whose binding is chosen, instead of `binding`."""
     mode: Literal["replace", "prefer"] = "replace"
-    """`replace`: this one or none; `prefer`: else the next rule."""
+    """`replace`: only this binding may be used. `prefer`: if it is not usable, the next rule applies."""
 
 
 class OverridesFile(Spec):

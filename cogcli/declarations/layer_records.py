@@ -22,7 +22,7 @@ class PerceptionWrites(Record):
 
 
 class GateDecision(Record):
-    """Whether a turn may begin, and what is left of each budget."""
+    """The decision whether a turn may begin, and the remaining amount of each budget."""
 
     proceed: bool | None = None
     exceeded: str = ""
@@ -36,7 +36,7 @@ class BudgetGateWrites(Record):
 
 
 class FocusState(Record):
-    """The focus of a turn, and the ids of the events that it holds back."""
+    """The focus of a turn, and the ids of the events that it defers."""
 
     mode: str | None = None
     buffered: list[str] = []
@@ -57,7 +57,7 @@ class AttentionWrites(Record):
 
 
 class AgentSelf(Record):
-    """How the agent presents itself."""
+    """The agent's presentation of itself."""
 
     role: object = None
     voice: object = None
@@ -78,7 +78,7 @@ class GoalsWrites(Record):
 
 
 class CandidateRef(Record):
-    """The plan that is judged."""
+    """The plan to decide about."""
 
     candidate_plan_id: str | None = None
 
@@ -97,7 +97,7 @@ class PolicyGateWrites(Record):
     calls: list[Json] = []
     """The verdict on each call of the plan, as far as its arguments are known."""
     counters: list[Json] = []
-    """What the counters of the pack's limits held before the plan."""
+    """The values of the pack's limit counters before the plan."""
 
 
 class TurnEffect(Record):
@@ -110,7 +110,7 @@ class TurnEffect(Record):
     code: str | None = None
     """The code of its error."""
     facts: list[Json] = []
-    """The facts that it showed."""
+    """The facts that the context showed."""
     result: str | None = None
     """The digest of its output."""
 
@@ -140,7 +140,7 @@ class TurnReflection(Record):
     goal_met: bool | None = None
     next: str | None = None
     budget: dict[str, float]
-    """What each budget has left."""
+    """The remaining amount of each budget."""
 
 
 class ReflectionWrites(Record):
@@ -204,7 +204,7 @@ class ContextDocument(Record):
     budget_report: BudgetReport
     context_ledger: ContextLedger
     redactions: list[ContextOmission]
-    """What is kept from the model."""
+    """The content withheld from the model."""
 
 
 class AgentLimits(Record):

@@ -20,34 +20,34 @@ class LoginSecrets(Record):
 
 
 class LoginRecord(Record):
-    """A login, and what it is bound to."""
+    """A login, and the server and layer to which it is bound."""
 
     schema: str
     service: str
     server: str
-    """The URL of the server, to which alone the token is sent."""
+    """The URL of the server. The token is sent to no other address."""
     layer: str
-    """The real path of the folder that holds the service file."""
+    """The real path of the folder that contains the service file."""
     issuer: str
     """The authorization server, as it was at the login."""
     resource: str
-    """The server by its own name, which each request of a token repeats."""
+    """The server's own identifier, repeated in each token request."""
     token_endpoint: str
     revocation_endpoint: str | None = None
     grant: str
     client_id: str
     client_auth: str
-    """How the client proves itself: `none`, `basic` or `body`."""
+    """The client's authentication: `none`, `basic` or `body`."""
     scope: str | None = None
     user: str | None = None
-    """The user, as the authorization server names them; None if it names none."""
+    """The user's name at the authorization server; None if the server does not state it."""
     since: str
     until: str | None = None
-    """When the access token is used no longer; None if the server does not say."""
+    """The time from which the access token is no longer used; None if the server does not state its lifetime."""
     renewable: bool
     """Whether a run can get a new token without a person."""
     ended: str | None = None
-    """Why the login is over; None as long as it is not."""
+    """The reason why the login has ended; None while it is valid."""
     keyring: bool
     """Whether the secrets are in the keyring instead of `secrets`."""
     secrets: LoginSecrets | None = None

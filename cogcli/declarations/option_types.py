@@ -15,16 +15,15 @@ from cogcli.declarations.value_types import Json
 YEAR: Final = 31_536_000
 """Seconds."""
 LARGEST_WHOLE: Final = 2**53 - 1
-"""The largest whole number that every reader of JSON holds exactly."""
+"""The largest whole number that every reader of JSON represents exactly."""
 _LONGEST_NUMBER: Final = 40
 _LONGEST_LINE: Final = 500
 _BOOLEANS: Final = {"1": True, "true": True, "0": False, "false": False}
 
 
 class OptionType(Protocol):
-    """A type of values; `expected` describes them in an error message.
-
-    Each type defines what it accepts. The other methods default to those of text.
+    """A type of option values, which defines the accepted texts. `expected` describes them in an error message. The
+    other methods default to those of text.
     """
 
     expected: str = ""
@@ -33,7 +32,7 @@ class OptionType(Protocol):
     in_environment: bool = True
     """Whether a variable of the environment may hold a setting of this type."""
     may_hide: bool = False
-    """Whether a value of another type may be a secret, so that no message shows it."""
+    """Whether a value of another type may be a secret, so that messages must not show it."""
 
     def accepts(self, value: object) -> bool:
         """Return whether a value from Python, JSON or TOML has this type."""
@@ -256,9 +255,7 @@ def is_line(value: object) -> bool:
 
 
 def _parse_plain_number(text: str, read: Callable[[str], float]) -> float | None:
-    """Return the number that a text spells in plain digits; None for other forms that Python
-    accepts.
-    """
+    """Return the number written in plain digits in a text. None for the other forms that Python accepts."""
     if not text.isascii() or "_" in text or len(text) > _LONGEST_NUMBER:
         return None
     try:

@@ -59,10 +59,10 @@ HELD_NAME: Final = MatchingText(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
     "1 to 64 letters, digits, `.`, `_` or `-`, the first a letter or a digit",
 )
-"""A name that one run at a time holds."""
+"""A name that only one run at a time may hold."""
 
 SERVE, RERUN, AGENT, CASES = "serve", "rerun", "agent", "cases"
-"""What takes some of the options: three commands and test cases. `run`, `trace SKILL` and the API take all."""
+"""The users of some options: three commands and test cases. `run`, `trace SKILL` and the API accept all options."""
 _MANY_RUNS: Final = (SERVE, RERUN)
 _SKILL_RUNS: Final = (SERVE, RERUN, CASES)
 _ANY_RUN: Final = (SERVE, RERUN, AGENT)
@@ -100,27 +100,27 @@ class Option(Declaration):
         self.group = group
         """The group of its flag in help."""
         self.shown_default = shown if shown is not None else _describe_default(default)
-        """The default as help shows it; empty for none."""
+        """The default as displayed by help; empty for none."""
         self.completes = completes
         """The words that completion offers, by a name of `cli/completion_values.py`."""
         self.also = also
-        """What takes it beside `run`, `trace SKILL` and the API."""
+        """The users of the option in addition to `run`, `trace SKILL` and the API."""
         self.setting = setting
         """Whether it is a key of the configuration and a variable of the environment."""
         self.logged = logged
-        """Where `run.started` records it; empty if the log does not."""
+        """The path in `run.started` that records the option; empty if the log does not."""
         self.logged_inverted = logged_inverted
         """Whether the log records the opposite."""
         self.logged_if_given = logged_if_given
-        """Whether the log records it only if it differs from the default, as older logs lack it."""
+        """Whether the log records it only if it differs from the default. Older logs lack it."""
         self.logged_after = logged_after
-        """The option that it follows in the log, where the order of old logs is another one."""
+        """The option that precedes it in the log, if older logs have another order."""
         self.help_after = help_after
-        """The option that it follows in help, where that is not the one declared before it."""
+        """The option that precedes it in help, if that is not the previous declaration."""
 
 
-def _option(type: OptionType, flag: str, help: str, group: str, **more: Any) -> Any:
-    """Return the declaration of an option. It is written as the default of a field."""
+def _declare_option(type: OptionType, flag: str, help: str, group: str, **more: Any) -> Any:
+    """Return the declaration of an option, for use as the default of a field."""
     return Option(type, flag, help, group, **more)
 
 
@@ -136,7 +136,7 @@ class RunOptions(Record):
     Times are in seconds.
     """
 
-    trace_id: str | None = _option(
+    trace_id: str | None = _declare_option(
         TRACE_ID,
         "--trace-id ID",
         "a trace id for related runs",
@@ -144,15 +144,15 @@ class RunOptions(Record):
         shown="a random one",
         also=(AGENT,),
     )
-    goal: str | None = _option(AnyText(), "--goal TEXT", "the frame's goal", INPUT)
-    frame: Json = _option(
+    goal: str | None = _declare_option(AnyText(), "--goal TEXT", "the frame's goal", INPUT)
+    frame: Json = _declare_option(
         NamedValues("a mapping of the six fields of a frame"),
         "--frame-file FILE",
         "all six fields of the frame, from a file (.json, .yaml)",
         INPUT,
         default={},
     )
-    tags: dict[str, str] = _option(
+    tags: dict[str, str] = _declare_option(
         TextPairs("a mapping of texts"),
         "--tag k=v",
         "a tag of the episode (repeatable)",
@@ -161,10 +161,10 @@ class RunOptions(Record):
         also=_EVERYWHERE,
         logged="tags",
     )
-    seed: int = _option(
+    seed: int = _declare_option(
         IntegerOption(), "--seed N", "a seed to record", INPUT, default=0, logged="seed"
     )
-    trust_level: str = _option(
+    trust_level: str = _declare_option(
         EnumOption(*TRUST_LEVELS),
         "--trust-level LEVEL",
         "sandbox, standard (default), elevated, privileged",
@@ -175,7 +175,7 @@ class RunOptions(Record):
         setting=True,
         logged="options.trust_level",
     )
-    confirm: list[str] = _option(
+    confirm: list[str] = _declare_option(
         TextSet("a list of capabilities"),
         "--confirm CAP",
         "confirm a capability in advance (repeatable)",
@@ -185,7 +185,7 @@ class RunOptions(Record):
         also=_EVERYWHERE,
         logged="options.confirmed_capabilities",
     )
-    keep_going: bool = _option(
+    keep_going: bool = _declare_option(
         BooleanOption(),
         "--keep-going",
         "after a failure, run the steps that do not need it",
@@ -196,7 +196,7 @@ class RunOptions(Record):
         logged="options.fail_fast",
         logged_inverted=True,
     )
-    max_workers: int = _option(
+    max_workers: int = _declare_option(
         IntegerOption(1, 256),
         "--max-workers N",
         "number of calls at the same time",
@@ -206,7 +206,7 @@ class RunOptions(Record):
         setting=True,
         logged="options.max_workers",
     )
-    timeout: float | None = _option(
+    timeout: float | None = _declare_option(
         PositiveNumber(),
         "--timeout S",
         "limit of the run in seconds",
@@ -217,7 +217,7 @@ class RunOptions(Record):
         logged="options.timeout_seconds",
         logged_after="step_timeout",
     )
-    step_timeout: float | None = _option(
+    step_timeout: float | None = _declare_option(
         PositiveNumber(),
         "--step-timeout S",
         "limit of a step in seconds",
@@ -227,7 +227,7 @@ class RunOptions(Record):
         setting=True,
         logged="options.step_timeout_seconds",
     )
-    bind: dict[str, str] = _option(
+    bind: dict[str, str] = _declare_option(
         TextPairs("a mapping of capabilities to bindings"),
         "--bind CAP=BINDING",
         "use this binding (repeatable)",
@@ -237,7 +237,7 @@ class RunOptions(Record):
         also=_EVERYWHERE,
         logged="options.binds",
     )
-    conformance: str | None = _option(
+    conformance: str | None = _declare_option(
         EnumOption(*CONFORMANCE_PROFILES),
         "--conformance WORD",
         "minimum conformance of bindings",
@@ -247,7 +247,7 @@ class RunOptions(Record):
         logged="options.required_conformance_profile",
         help_after="no_fallback",
     )
-    prefer: list[str] = _option(
+    prefer: list[str] = _declare_option(
         IdList(),
         "--prefer SERVICE",
         "prefer the bindings of this service if they can be called (repeatable)",
@@ -259,7 +259,7 @@ class RunOptions(Record):
         logged="options.prefer",
         logged_if_given=True,
     )
-    no_fallback: bool = _option(
+    no_fallback: bool = _declare_option(
         BooleanOption(),
         "--no-fallback",
         "fail instead of calling a fallback binding",
@@ -270,7 +270,7 @@ class RunOptions(Record):
         logged="options.no_fallback",
         logged_if_given=True,
     )
-    allow_hosts: list[str] = _option(
+    allow_hosts: list[str] = _declare_option(
         HostList(),
         "--allow-host HOST",
         "a public host that an untrusted skill may call (repeatable)",
@@ -278,7 +278,7 @@ class RunOptions(Record):
         default=[],
         also=_ANY_RUN,
     )
-    approval_ttl: float = _option(
+    approval_ttl: float = _declare_option(
         PositiveNumber(),
         "--approval-ttl S",
         "how long a request for approval waits, in seconds; a gate of a pack has its own `ttl_s`",
@@ -290,7 +290,7 @@ class RunOptions(Record):
         logged="options.approval_ttl_s",
         logged_if_given=True,
     )
-    exclusive: str = _option(
+    exclusive: str = _declare_option(
         HELD_NAME,
         "--exclusive NAME",
         "hold a name until the run ends, pauses included: no other run that asks for it starts",
@@ -300,7 +300,7 @@ class RunOptions(Record):
         logged="options.exclusive",
         logged_if_given=True,
     )
-    pack: str = _option(
+    pack: str = _declare_option(
         AnyText("ID or ID@VERSION"),
         "--pack ID[@VERSION]",
         "govern the calls by a pack",
@@ -310,7 +310,7 @@ class RunOptions(Record):
         also=(AGENT, CASES),
         logged="policy.pack",
     )
-    with_packs: list[str] = _option(
+    with_packs: list[str] = _declare_option(
         TextList("a list of ID or ID@VERSION"),
         "--with-pack ID[@VERSION]",
         "add the rules, guardrails and texts of another pack (repeatable)",
@@ -321,7 +321,7 @@ class RunOptions(Record):
         logged="policy.with_packs",
         logged_if_given=True,
     )
-    intent: str = _option(
+    intent: str = _declare_option(
         AnyText(),
         "--intent ID",
         "an intent of the pack",
@@ -330,7 +330,7 @@ class RunOptions(Record):
         also=(AGENT, CASES),
         logged="policy.intent",
     )
-    user: str = _option(
+    user: str = _declare_option(
         USER_ID,
         "--user ID",
         "the user who makes the request, for the pack's rules",
@@ -339,7 +339,7 @@ class RunOptions(Record):
         also=(AGENT, CASES),
         logged="policy.user",
     )
-    safety_mode: str = _option(
+    safety_mode: str = _declare_option(
         EnumOption(*SAFETY_MODES),
         "--safety-mode MODE",
         "the highest mode that a call may have",
@@ -348,7 +348,7 @@ class RunOptions(Record):
         also=(AGENT, CASES),
         logged="policy.safety_mode",
     )
-    shadow: bool = _option(
+    shadow: bool = _declare_option(
         BooleanOption(),
         "--shadow",
         "record what the rules of the pack decide, and enforce none of them",
@@ -357,7 +357,7 @@ class RunOptions(Record):
         logged="policy.shadow",
         logged_if_given=True,
     )
-    budget: dict[str, int] = _option(
+    budget: dict[str, int] = _declare_option(
         NumberPairs("a mapping of names to whole numbers"),
         "--budget k=N",
         "lower a budget of the pack (repeatable)",
@@ -366,7 +366,7 @@ class RunOptions(Record):
         also=(AGENT, CASES),
         logged="policy.budget",
     )
-    durability: str = _option(
+    durability: str = _declare_option(
         EnumOption(*DURABILITIES),
         "--durability WORD",
         "which crashes the log survives: process, power, none",
@@ -411,10 +411,9 @@ def _declared_options() -> Iterator[Option]:
             yield field.declaration
 
 
-def _ordered(options: Iterable[Option], attribute: str) -> list[Option]:
-    """Return the options in order of declaration.
-
-    An option that names another one in `attribute` is moved behind that option.
+def _in_order(options: Iterable[Option], attribute: str) -> list[Option]:
+    """Return the options in order of declaration. An option that refers to another one in `attribute` is moved after
+    that option.
     """
     found = list(options)
     for option in [each for each in found if getattr(each, attribute)]:
@@ -426,9 +425,9 @@ def _ordered(options: Iterable[Option], attribute: str) -> list[Option]:
 
 OPTIONS: Final[Mapping[str, Option]] = {option.name: option for option in _declared_options()}
 """The options of a run by name, in the order of the settings."""
-BY_HELP: Final = _ordered(OPTIONS.values(), "help_after")
+BY_HELP: Final = _in_order(OPTIONS.values(), "help_after")
 """In the order of help, within each group."""
-_LOGGED: Final = _ordered((each for each in OPTIONS.values() if each.logged), "logged_after")
+_LOGGED: Final = _in_order((each for each in OPTIONS.values() if each.logged), "logged_after")
 
 
 def normalized(values: Mapping[str, object]) -> Json:

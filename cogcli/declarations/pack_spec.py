@@ -38,9 +38,9 @@ METRIC_NAMES: Final = (
     "loop_guard_trip_rate",
 )
 PHASES: Final = ("compile", "plan", "verify", "execute", "score", "consolidate")
-"""The phases of a turn, each of which may have a time limit."""
+"""The phases of a turn. Each may have a time limit."""
 BUCKETS: Final = ("policy", "tool", "evidence", "business", "memory", "session")
-"""The token buckets of a compiled context, in the order in which they are served."""
+"""The token buckets of a compiled context, in the order in which they are filled."""
 TRUST: Final = ("untrusted", "verified", "authoritative")
 """Trust of evidence, the lowest first."""
 DATA_CLASSES: Final[tuple[str, ...]] = get_args(DataClass)
@@ -50,7 +50,7 @@ PROPOSAL_CLASSES: Final = ("evidence_link", "preference", "decision_outcome", "c
 BUILT_IN_GATE: Final = "GATE_OPERATOR"
 """The gate of every pack that any role may answer."""
 BUILT_IN_PACK: Final = "builtin.read-only"
-"""The pack of an agent that is given none. It is made for each run, and lies in no file."""
+"""The pack of an agent without a pack. It is created for each run, and no file contains it."""
 _MAX_AMOUNT: Final = 1_000_000_000
 
 Name = Annotated[str, SpecLimits(empty=False, longest=64, expected="text of 1 to 64 characters")]
@@ -86,27 +86,27 @@ class ContractMeta(Spec):
     contract_version: Literal["1.0"]
     """The version of these keys."""
     issuer: str | None = None
-    """Who made the pack."""
+    """The author of the pack."""
 
 
 class TokenBudget(Spec):
     """Limits on tokens of a model."""
 
     context: Count = 8000
-    """Of one context."""
+    """Maximum tokens of one context."""
     output: Count = 2000
-    """Of one reply."""
+    """Maximum tokens of one reply."""
     workflow: Count = 80_000
-    """Of the run."""
+    """Maximum tokens of the run."""
 
 
 class CallBudget(Spec):
     """Limits on calls of tools."""
 
     per_turn: Count = 8
-    """Attempts of a turn."""
+    """Maximum attempts in a turn."""
     per_workflow: Count = 32
-    """Attempts of the run."""
+    """Maximum attempts in the run."""
 
 
 class PackBudget(Spec):
@@ -116,30 +116,30 @@ class PackBudget(Spec):
     """Tokens of a model.
     Default: as its keys"""
     buckets: BucketSizes = NOTHING
-    """The most tokens of a [bucket](#buckets); the first of the three that names one counts.
+    """The maximum tokens of a [bucket](#buckets). The first of the three declarations that names the bucket counts.
     Default: none
     Each: of that bucket"""
     tool_calls: CallBudget = CallBudget()
     """Calls of tools.
     Default: as its keys"""
     wall_clock_ms: Count = 300_000
-    """Time of the run."""
+    """Maximum duration of the run."""
     heartbeat_ms: Count = 10_000
-    """Time between two signs of life."""
+    """Interval between two heartbeats."""
     stage_latency_ms: dict[Phase, Count] = NOTHING
-    """Time of a [phase](#latency) that is not a reason to escalate.
+    """Duration of a [phase](#latency) above which the turn escalates.
     Default: none
     Each: of that phase"""
     replans: Count = 3
-    """Plans after the first."""
+    """Maximum plans after the first."""
     retries: Count = 2
-    """Attempts of a call after its first."""
+    """Maximum attempts of a call after its first."""
     turns: Count = 10
-    """Turns of the run."""
+    """Maximum turns of the run."""
     cost_microusd: Count | None = None
-    """Millionths of a dollar for models, at the [prices](models.md#settings) of the settings."""
+    """Maximum cost of models in millionths of a dollar, at the [prices](models.md#settings) of the settings."""
     soft: Share = 0.5
-    """The share from which a budget [presses](#functional-state)."""
+    """The used share above which a budget is [under pressure](#functional-state)."""
 
 
 class PackDefaults(Spec):
@@ -150,7 +150,7 @@ class PackDefaults(Spec):
     budget: Annotated[Json, SpecLimits(keys=PackBudget)] = NOTHING
     """[Budgets](#budgets); flags may lower them."""
     buckets: BucketSizes = NOTHING
-    """The most tokens of a [bucket](#buckets); the first of the three that names one counts.
+    """The maximum tokens of a [bucket](#buckets). The first of the three declarations that names the bucket counts.
     Default: none
     Each: of that bucket"""
 
@@ -163,35 +163,35 @@ class PackMeta(Spec):
     pack_version: Version
     """The name of its file."""
     tenant: Name = "local"
-    """Whose data it works with."""
+    """The tenant whose data the pack works with."""
     data_classification: ClassName = "internal"
-    """The class of its runs."""
+    """The data classification of its runs."""
     retention_days: dict[ClassName, Count] = NOTHING
-    """How long [episodes are kept](#retention), by class.
+    """The time for which [episodes are kept](#retention), by class.
     Default: none
     Each: days"""
     defaults: PackDefaults = PackDefaults()
-    """What holds where flags say nothing.
+    """Values for runs whose flags do not set them.
     Default: none"""
     buckets: BucketSizes = NOTHING
-    """The most tokens of a [bucket](#buckets); the first of the three that names one counts.
+    """The maximum tokens of a [bucket](#buckets). The first of the three declarations that names the bucket counts.
     Default: none
     Each: of that bucket"""
 
 
 class KnowledgeLimits(Spec):
-    """How far evidence is searched for, the trust that it needs, and its maximum age."""
+    """The search distance for evidence, the required trust, and the maximum age."""
 
     max_hops: Annotated[int, SpecLimits(minimum=0, maximum=8)] = 2
-    """How far from the entities of a request."""
+    """Maximum distance from the entities of a request, in edges."""
     max_edges: Annotated[int, SpecLimits(minimum=0, maximum=10_000)] = 200
-    """How many statements."""
+    """Maximum number of statements."""
     min_trust: Trust = "verified"
-    """The least trust."""
+    """Minimum trust of evidence."""
     freshness_s: Annotated[dict[str, AgeInSeconds], SpecLimits(foreign=True)] = NOTHING
-    """How old it may be, by predicate or `default`."""
+    """Maximum age of evidence, by predicate or `default`."""
     single_valued: tuple[Words, ...] = ()
-    """Predicates with one value at a time: two are a conflict."""
+    """Predicates that have one value at a time. Two values are a conflict."""
 
 
 class BusinessBlock(Spec):
@@ -200,11 +200,11 @@ class BusinessBlock(Spec):
     id: Name
     """Unique."""
     text: Words
-    """What the agent is told."""
+    """The text in the agent's context."""
     priority: Annotated[int, SpecLimits(minimum=0, maximum=100)] = 50
-    """The lowest leaves first."""
+    """The block with the lowest priority is dropped first."""
     cuttable: bool = False
-    """Whether it may be shortened at a sentence."""
+    """Whether the text may be shortened at the end of a sentence."""
 
 
 class BusinessContext(Spec):
@@ -220,7 +220,7 @@ class Permission(Spec):
     role: Name
     """Unique."""
     allow: tuple[ToolRef, ...]
-    """Ids of capabilities, or `skill:` and a skill's."""
+    """Ids of capabilities, or `skill:` followed by a skill's id."""
 
 
 class Guardrail(Spec):
@@ -232,13 +232,13 @@ class Guardrail(Spec):
     pattern: Words = ""
     """A regular expression."""
     phrases: tuple[Words, ...] = ()
-    """Whole words."""
+    """Phrases, matched as whole words."""
     reason: str = ""
-    """Why the pack has it; the error of a run that it ends says so."""
+    """The reason for the guardrail. It appears in the error of a run that the guardrail ends."""
     say: CustomerText = ""
-    """[What the customer reads](#say)."""
+    """The [text for the customer](#say)."""
     gate: Name = BUILT_IN_GATE
-    """Who is asked where it escalates."""
+    """The gate that decides after an escalation."""
 
 
 class Guardrails(Spec):
@@ -253,13 +253,13 @@ class PackGate(Spec):
     """The people who may approve a call, and how long a request waits."""
 
     approver_roles: tuple[Name, ...] = ()
-    """Who may answer; none: anybody."""
+    """The roles that may approve. If empty, any person may."""
     ttl_s: Annotated[float, SpecLimits(above=0, maximum=_MAX_AMOUNT)] = 604_800
-    """How long a question waits: 7 days."""
+    """The lifetime of a request for approval. The default is 7 days."""
     allow_self: bool = False
-    """Whether the user whose request it is may answer."""
+    """Whether the user who made the request may approve it."""
     signed: bool = False
-    """Whether only [signed answers](execution.md#signed) count."""
+    """Whether only [signed answers](execution.md#signed) are valid."""
 
 
 class RuleScope(Spec):
@@ -267,7 +267,7 @@ class RuleScope(Spec):
 
     intents: tuple[Words, ...] = ()
     capabilities: tuple[Words, ...] = ()
-    """Names, in which `*` is any text; none: all."""
+    """Names, in which `*` matches any text. If empty, all match."""
 
 
 class ArgumentLimit(Spec):
@@ -275,26 +275,26 @@ class ArgumentLimit(Spec):
 
     max: float | None = None
     min: float | None = None
-    """Its bounds."""
+    """The bounds of the argument."""
     enum: Annotated[list[Any], SpecLimits(minimum=1)] | None = None
-    """Its values."""
+    """The permitted values of the argument."""
 
 
 class RuleOutcome(Spec):
     """The consequence if the condition of a rule is true."""
 
     verdict: RuleVerdict
-    """[Verdicts](#verdicts)."""
+    """The [verdict](#verdicts) of the rule."""
     gate: Name = ""
-    """Who is asked."""
+    """The gate that must approve."""
     obligations: tuple[Words, ...] = ()
-    """`idempotency_key`, `named_user`, `evidence`, `mask:PATH`."""
+    """Obligations of the call: `idempotency_key`, `named_user`, `evidence`, `mask:PATH`."""
     limits: Annotated[dict[str, ArgumentLimit], SpecLimits(foreign=True)] = key(
         default=NOTHING, name="args"
     )
-    """Limits by argument."""
+    """Conditions by argument."""
     without_gate: Name = ""
-    """The [limit](limits.md#without-gate) within which the built-in gate of destructive calls does not ask."""
+    """The [limit](limits.md#without-gate) within which destructive calls need no approval of the built-in gate."""
 
 
 class ExpectedText(Spec):
@@ -308,9 +308,9 @@ class RuleExample(Spec):
     """A test of a rule."""
 
     data: Annotated[Json, SpecLimits(foreign=True)]
-    """What the rule sees."""
+    """The input of the rule."""
     expect: Literal["match", "no_match", "error"] | ExpectedText
-    """What comes of it; `{say: TEXT}`: a match, and [what the customer reads](#say-tests)."""
+    """The expected result. `{say: TEXT}` means a match with this [text for the customer](#say-tests)."""
 
 
 class PolicyRule(Spec):
@@ -320,20 +320,20 @@ class PolicyRule(Spec):
     rule_id: Name
     """Unique."""
     mode: Literal["enforce", "shadow"]
-    """Whether its verdict counts, or is only recorded."""
+    """Whether its verdict is enforced, or only recorded."""
     scope: RuleScope = key(default=RuleScope(), name="applies_to")
-    """What the rule is for.
+    """The intents and capabilities to which the rule applies.
     Default: everything"""
     condition: Any = key(name="if")
-    """JsonLogic."""
+    """The condition, in JsonLogic."""
     then: RuleOutcome
-    """What follows where `if` holds."""
+    """The outcome if the condition in `if` is true."""
     rationale: str = ""
-    """Why there is the rule."""
+    """The reason for the rule."""
     say: CustomerText = ""
-    """[What the customer reads](#say) if the rule decides."""
+    """The [text for the customer](#say) if the rule decides."""
     tests: tuple[RuleExample, ...] = ()
-    """An enforced rule needs one that matches and one that does not."""
+    """An enforced rule needs at least one example that matches and one that does not."""
 
     @property
     def is_enforced(self) -> bool:
@@ -350,42 +350,42 @@ class CumulativeLimit(Spec):
     id: Name
     """Unique."""
     scope: RuleScope = key(name="applies_to")
-    """The calls that count; `capabilities` names at least one."""
+    """The calls that are counted. `capabilities` must have at least one entry."""
     sum: Words = ""
-    """The argument that is added up, a number; none: the calls are counted."""
+    """The numeric argument to add up. If empty, the calls are counted."""
     max: Annotated[float, SpecLimits(minimum=0, maximum=_MAX_AMOUNT)]
-    """The most that they may add up to, with the call that is decided about."""
+    """The maximum total, including the call to decide about."""
     per: Words
-    """What has a counter of its own: `user`, `tenant`, a slot, or an argument as `args.NAME`."""
+    """The value that selects the counter: `user`, `tenant`, a slot, or an argument as `args.NAME`."""
     window_s: Annotated[float, SpecLimits(above=0, maximum=_MAX_AMOUNT)] | None = None
-    """Seconds that a call counts; none: for good."""
+    """The seconds for which a call is counted. If absent, it is counted forever."""
     over: Literal["deny", "allow_with_gate"] = "deny"
-    """The verdict on a call that would exceed it."""
+    """The verdict on a call that would exceed the limit."""
     gate: Name = BUILT_IN_GATE
-    """Who is asked if `over` is `allow_with_gate`."""
+    """The gate that must approve if `over` is `allow_with_gate`."""
     say: CustomerText = ""
-    """[What the customer reads](pack.md#say) if a call would exceed it."""
+    """The [text for the customer](pack.md#say) if a call would exceed the limit."""
 
 
 class PolicyLayer(Spec):
     """The permissions, rules and approvers of a pack."""
 
     permissions: Annotated[dict[str, Permission], SpecLimits(unique="role")] = NOTHING
-    """What roles may call."""
+    """The capabilities that each role may call."""
     guardrails: Guardrails = Guardrails()
     """[Texts that end a request](#guardrails).
     Default: none"""
     gates: dict[str, PackGate] = NOTHING
-    """Gates by name; `GATE_OPERATOR` is always there."""
+    """Gates by name. `GATE_OPERATOR` always exists."""
     rules: Annotated[tuple[PolicyRule, ...], SpecLimits(maximum=10_000, unique="rule_id")] = ()
     """[Rules](#rules)."""
     limits: Annotated[tuple[CumulativeLimit, ...], SpecLimits(maximum=100, unique="id")] = ()
-    """[Limits](limits.md) on what calls add up to."""
+    """[Limits](limits.md) on the totals of calls."""
     read_only_actions: bool = False
-    """Whether a `read_only` run may make calls of that mode."""
+    """Whether a `read_only` run may make calls with the mode `read_only`."""
 
     def gate(self, name: str) -> PackGate | None:
-        """Return the gate with this name, which may be built in; None if there is none."""
+        """Return the gate with this name, which may be the built-in one; None for an unknown name."""
         return self.gates.get(name) or (PackGate() if name == BUILT_IN_GATE else None)
 
 
@@ -395,28 +395,28 @@ class PackTool(Spec):
     approval_mode: SafetyMode = ""
     """A stricter [mode](#modes)."""
     facts: Annotated[dict[str, Words], SpecLimits(foreign=True)] = NOTHING
-    """`slot.fact` to `output.path`."""
+    """Maps `slot.fact` to `output.path`."""
 
 
 class ToolingLayer(Spec):
     """Capabilities and hosts."""
 
     hosts: tuple[Words, ...] | None = None
-    """Where calls may go.
+    """The hosts that calls may reach.
     Default: any"""
     capabilities: dict[ToolRef, PackTool] = NOTHING
-    """Capability, or `skill:` and a skill's id, to what the pack says of it."""
+    """Properties by capability id, or by `skill:` and a skill's id."""
 
 
 class Slot(Spec):
     """An entity that an intent is about."""
 
     type: Name
-    """Their type, as in the knowledge."""
+    """The type of the entity, as in the knowledge."""
     param: Name = ""
-    """The parameter that gives the id."""
+    """The parameter that contains the id."""
     pattern: Words = ""
-    """Finds the id in the message."""
+    """A regular expression that finds the id in the message."""
 
 
 class PackIntent(Spec):
@@ -426,16 +426,16 @@ class PackIntent(Spec):
     id: Name
     """Unique."""
     risk: SafetyMode = "read_only"
-    """Weighs in [escalation](#functional-state)."""
+    """The risk, which affects [escalation](#functional-state)."""
     phrases: tuple[Words, ...] = ()
     patterns: tuple[Words, ...] = ()
-    """By which a message is [known](#compiler)."""
+    """Phrases and patterns that [identify](#compiler) the intent in a message."""
     slots: dict[str, Slot] = NOTHING
-    """The entities that it is about."""
+    """The entities that the intent concerns."""
     capabilities: tuple[ToolRef, ...] = ()
-    """What may be called for it."""
+    """The capabilities that a plan for the intent may call."""
     templates: tuple[Name, ...] = ()
-    """Plans for it, the first first."""
+    """Plan templates for the intent, in order of preference."""
 
 
 class Objective(Spec):
@@ -446,20 +446,22 @@ class Objective(Spec):
     text: Words
     """The goal."""
     intents: tuple[Words, ...] = ()
-    """For these intents; none: for all."""
+    """The intents for which the goal is valid. If empty, all intents."""
 
 
 class DecisionSpec(Spec):
     """A decision: the evidence that it requires, and its possible results."""
 
     key: Name
-    """An intent's id, or what a template names."""
+    """The id of an intent, or the decision of a template."""
     required_evidence: tuple[Words, ...] = ()
-    """`slot.fact`, without which nothing above `read_only` runs."""
+    """Required evidence as `slot.fact`. Without it, only `read_only` calls run."""
     outcomes: tuple[Words, ...] = ()
-    """How it may end."""
+    """The possible outcomes."""
     success: Any = None
-    """A [rule](agent-run.md#goal) over facts and outputs: whether the goal is met, also by a model's plan."""
+    """A [rule](agent-run.md#goal) over facts and outputs that decides whether the goal is met, also for a model's
+    plan.
+    """
 
 
 class TaskTemplate(Spec):
@@ -469,19 +471,19 @@ class TaskTemplate(Spec):
     id: Name
     """Unique."""
     decision: Name = ""
-    """Its decision."""
+    """The decision that the plan makes."""
     steps: Annotated[
         tuple[Annotated[Json, SpecLimits(keys=Step)], ...],
         SpecLimits(minimum=1, maximum=HIGHEST.steps, code="skill.steps"),
     ]
-    """As of a skill."""
+    """Steps, as in a skill."""
     success: Any = None
-    """A rule on what the plan gave."""
+    """A rule over the results of the plan."""
     outcome: dict[OutcomeName, Name] = NOTHING
-    """The words for how it ended.
-    Each: the outcome where the rule holds, and where not"""
+    """The names of the plan's outcomes.
+    Each: the outcome where the rule is true, and where it is false"""
     reply: str = ""
-    """The answer, with `${inputs.x}` and `${outputs.x}`."""
+    """The answer, which may contain `${inputs.x}` and `${outputs.x}`."""
 
 
 class DecisionLayer(Spec):
@@ -490,16 +492,15 @@ class DecisionLayer(Spec):
     objectives: Annotated[tuple[Objective, ...], SpecLimits(unique="id")] = ()
     """Goals of the agent."""
     intents: Annotated[dict[str, PackIntent], SpecLimits(unique="id")] = NOTHING
-    """What may be asked for."""
+    """The intents that a message may have."""
     decisions: Annotated[dict[str, DecisionSpec], SpecLimits(unique="key")] = NOTHING
-    """What must be known before something is done."""
+    """The evidence that each decision requires."""
     task_templates: Annotated[dict[str, TaskTemplate], SpecLimits(unique="id")] = NOTHING
     """[Templates](#templates)."""
 
     def required_evidence(self, intent_id: str) -> tuple[str, ...]:
-        """Return the evidence that the decisions of an intent require.
-
-        The decision with the name of the intent comes first, then those of its templates.
+        """Return the evidence that the decisions of an intent require. The decision named like the intent is first,
+        followed by those of its templates.
         """
         intent = self.intents.get(intent_id)
         if intent is None:
@@ -518,21 +519,21 @@ class DecisionLayer(Spec):
 
 
 class MemoryLayer(Spec):
-    """How long memory lives, and which memory may be promoted and recalled."""
+    """The lifetime of memory, and the memory that may be promoted and recalled."""
 
     ttl_s: dict[Tier, AgeInSeconds] = NOTHING
-    """How long, by tier.
+    """The lifetime of memory, by tier.
     Each: seconds"""
     consent: Literal["required"] = "required"
     """Nothing without the user's consent."""
     confidence_floor: Share = 0.7
-    """The least for what promotes itself."""
+    """The minimum confidence for automatic promotion."""
     auto_promote: tuple[ProposalClass, ...] = ()
     """Classes that may promote themselves."""
     max_class: ClassName = "internal"
     """The highest class that is recalled."""
     top_k: Annotated[int, SpecLimits(minimum=0, maximum=100)] = 8
-    """How many are recalled."""
+    """The number of memories that are recalled."""
 
 
 class MetricTarget(Spec):
@@ -541,7 +542,7 @@ class MetricTarget(Spec):
     intent: Name = ""
     """Of one intent; absent: of all."""
     metric: Metric
-    """What is measured."""
+    """The metric."""
     min: float | None = None
     """Its least value."""
     max: float | None = None
@@ -557,7 +558,7 @@ class EvaluationLayer(Spec):
     """The targets that the metrics of runs are compared with."""
 
     targets: tuple[MetricTarget, ...] = ()
-    """What `metrics` measures runs against."""
+    """Targets that `metrics` compares runs with."""
 
 
 class AgentVoice(Spec):
@@ -570,7 +571,7 @@ class AgentVoice(Spec):
 
 
 class Tone(Spec):
-    """How the agent speaks."""
+    """The manner of speaking of the agent."""
 
     agent: AgentVoice = AgentVoice()
     """Who speaks.

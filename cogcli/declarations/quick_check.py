@@ -37,8 +37,8 @@ _NEVER: Final = _Arm(frozenset())
 """Stands for a type that this check does not know."""
 
 
-def surely_fits(cls: type[Record], json: object) -> bool:
-    """Return whether a JSON value surely fits a record. False says nothing about it."""
+def certainly_fits(cls: type[Record], json: object) -> bool:
+    """Return True if a JSON value certainly fits a record. False means that the value must be checked."""
     return _check_of(cls).fits(json)
 
 
@@ -113,7 +113,7 @@ def _arm_of(hint: Any) -> _Arm:
     if origin is Literal:
         return _Arm(frozenset(map(type, args)), frozenset(args).__contains__)
     if origin is Annotated:
-        return _limited(_arm_of(args[0]), args[1:])
+        return _with_rules(_arm_of(args[0]), args[1:])
     if origin is list:
         return _Arm(frozenset((list,)), _all_fit(_arms_of(args[0])))
     if origin is dict and args[0] is str:
@@ -123,7 +123,7 @@ def _arm_of(hint: Any) -> _Arm:
     return _NEVER
 
 
-def _limited(arm: _Arm, rules: tuple[object, ...]) -> _Arm:
+def _with_rules(arm: _Arm, rules: tuple[object, ...]) -> _Arm:
     """Return the alternative of a type with further rules."""
     tests = [] if arm.fits is None else [arm.fits]
     for rule in rules:

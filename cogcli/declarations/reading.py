@@ -19,7 +19,7 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json, ValueLimits
 
 Fitter = Callable[[object], object]
-"""The value, or as much of it as has the type; `ABSENT` where nothing has."""
+"""Returns the value, or the part of it that has the type; `ABSENT` if no part has."""
 _Read = TypeVar("_Read", bound=Record)
 
 
@@ -35,7 +35,7 @@ class _Member:
         self.name = name
         self.types = plain_types(hint)
         """The types of a plain value; None if more than its type is checked."""
-        self.fitter = _fitter(hint)
+        self.fitter = _make_fitter(hint)
         self.absent = absent
 
     def fit(self, given: Json) -> object:
@@ -57,14 +57,14 @@ class _Member:
         return found
 
 
-class _Shape(NamedTuple):
-    """How the records of a class are read."""
+class _RecordShape(NamedTuple):
+    """The members of a record class, and the function that reads each."""
 
     cls: type[Any]
     """A class below that of the record, whose attributes are `_Member`s."""
     required: tuple[_Member, ...]
     plain: dict[str, _Member]
-    """The members of which only the type is checked, by name."""
+    """The members whose type alone is checked, by name."""
     absent: Json
     """The values of these where they are absent."""
     others: tuple[str, ...]
@@ -110,7 +110,7 @@ def read_record_at_once(cls: type[_Read], json: object) -> _Read:
     return value
 
 
-def _is_sound(shape: _Shape, json: Json, kinds: tuple[object, ...]) -> bool:
+def _is_sound(shape: _RecordShape, json: Json, kinds: tuple[object, ...]) -> bool:
     """Return whether the plain members are of their types, and no other key hides an attribute of a record."""
     for name, value in json.items():
         member = shape.plain.get(name)
@@ -124,7 +124,7 @@ def _is_sound(shape: _Shape, json: Json, kinds: tuple[object, ...]) -> bool:
 
 
 @cache
-def _shape_of(cls: type[Record]) -> _Shape:
+def _shape_of(cls: type[Record]) -> _RecordShape:
     hints = types_of(cls)
     below, required = cls.with_attributes(), []
     plain: dict[str, _Member] = {}
@@ -139,7 +139,7 @@ def _shape_of(cls: type[Record]) -> _Shape:
     absent = {name: member.absent for name, member in plain.items()}
     others = tuple(field.name for field in fields_of(cls) if field.name not in plain)
     set_members = vars(below)["__dict__"].__set__
-    return _Shape(below, tuple(required), plain, absent, others, set_members, set())
+    return _RecordShape(below, tuple(required), plain, absent, others, set_members, set())
 
 
 def types_of(cls: type[Record]) -> Json:
@@ -185,7 +185,7 @@ def plain_types(hint: object) -> frozenset[type] | None:
     return _PLAIN.get(hint) if hint in _PLAIN else None
 
 
-def _fitter(hint: Any) -> Fitter:
+def _make_fitter(hint: Any) -> Fitter:
     """Return the function that fits a value to a type."""
     origin, args = get_origin(hint), get_args(hint)
     if (types := plain_types(hint)) is not None:
@@ -197,16 +197,16 @@ def _fitter(hint: Any) -> Fitter:
     if origin is Literal:
         return _fit_one_of(args)
     if origin in (Union, UnionType):
-        return _fit_first_of([_fitter(each) for each in args])
+        return _fit_first_of([_make_fitter(each) for each in args])
     if origin is list:
-        return _fit_list(_fitter(args[0]))
+        return _fit_list(_make_fitter(args[0]))
     if origin is dict:
-        return _fit_dict(_fitter(args[1]))
+        return _fit_dict(_make_fitter(args[1]))
     return lambda value: read_record(hint, value) if type(value) is dict else ABSENT
 
 
 def _fit_annotated(hint: object, *rules: object) -> Fitter:
-    fit_type = _fitter(hint)
+    fit_type = _make_fitter(hint)
     minimum = next((rule.minimum for rule in rules if isinstance(rule, ValueLimits)), None)
     if minimum is None:
         return fit_type

@@ -77,7 +77,7 @@ class Record(_JsonHolder, metaclass=_RecordType):
     """A frozen value with declared fields."""
 
     other_members: ClassVar[bool] = False
-    """Whether its JSON may have members that are not declared, as older versions wrote them."""
+    """Whether its JSON may have undeclared members, as older versions wrote them."""
 
     @classmethod
     def of(cls, json: Json) -> Self:
@@ -132,7 +132,7 @@ def _compile_init(cls: type[Record]) -> Callable[..., None]:
 
     The JSON begins as one literal of the members that are always written.
     """
-    known: Json = {"set_json": set_json, "_plain": _plain}
+    known: Json = {"set_json": set_json, "_plain": _plain_json}
     parameters: list[str] = []
     literal: list[str] = []
     statements: list[str] = []
@@ -164,8 +164,8 @@ def _compile_init(cls: type[Record]) -> Callable[..., None]:
     return compiled
 
 
-def _plain(value: object) -> object:
-    """Return records as JSON, including those in a list or a dictionary; any other value unchanged."""
+def _plain_json(value: object) -> object:
+    """Return records as JSON, including those in a list or a dictionary. Any other value is returned unchanged."""
     if isinstance(value, Record):
         return value.json
     if type(value) is dict:

@@ -65,7 +65,7 @@ class RunPins(_OpenRecord):
     specs: dict[str, str] = {}
     """The digest of each spec, by its kind and id."""
     specs_blob: str = ""
-    """The digest of the blob that holds the specs; empty in a log without one."""
+    """The digest of the blob that contains the specs; empty in a log without one."""
     variables: Variables = {}
     """By service, the values of its variables."""
     model: PinnedModel | None = None
@@ -203,7 +203,7 @@ class AgentStart(_OpenRecord):
     subjects: list[str] = []
     """The entities of the request."""
     debug: bool = False
-    """Whether the caller wanted details."""
+    """Whether the caller requested details."""
     mode: str | None = None
     timeout_s: Seconds | None = None
     price_in: Number | None = None
@@ -218,7 +218,7 @@ class EarlierApproval(Record):
     approval_id: str
     origin: ApprovalOrigin
     run_id: str
-    """The run that asked. Its id is part of `action_hash`."""
+    """The run that requested the approval. Its id is part of `action_hash`."""
     step_id: str
     capability: str
     bindings: list[str] = []
@@ -232,7 +232,7 @@ class EarlierApproval(Record):
     os_uid: int | None = None
     os_user: str | None = None
     signed: bool = False
-    """Whether the answer was signed: for that run alone, so that none takes it over."""
+    """Whether the answer was signed. A signed answer is valid for its own run only, so no rerun uses it."""
     reason: str = ""
 
 
@@ -240,7 +240,7 @@ class GatewayStart(_OpenRecord):
     """A session of a gateway."""
 
     session: str = ""
-    """The name that its caller gave; empty for a session of one connection."""
+    """The session name that the caller chose; empty for a session of one connection."""
     continues: str = ""
     """The episode of the sealed session that it continues."""
 

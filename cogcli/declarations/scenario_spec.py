@@ -40,7 +40,7 @@ class MockServer(Spec):
     port: Annotated[int, SpecLimits(minimum=0, maximum=65535)] = 0
     """0 is any free one."""
     replies: tuple[CannedReply, ...] = ()
-    """Given in turn, the last one again and again, instead of what the type gives."""
+    """Replies in order, instead of the type's. The last one is repeated."""
 
 
 class Scenario(Spec):
@@ -61,7 +61,7 @@ class Scenario(Spec):
     trace_id: Words | None = None
     """The trace id of the run."""
     match: Annotated[Words, SpecLimits(choices=MATCHES)] = "exact"
-    """Whether outputs are equal, hold the expected members, or have their types."""
+    """Whether outputs must be equal, contain the expected members, or have their types."""
     mock_server: MockServer | None = None
     """A server on loopback that answers instead of the service.
     Default: by the service's document, or with `--live` the service itself"""

@@ -67,7 +67,7 @@ class ServiceVariable(Spec):
     """The source of the value of a variable."""
 
     env: EnvironmentName | None = None
-    """The environment variable that gives its value."""
+    """The environment variable that contains the value."""
     default: Words | None = None
     """Its value where that is not set or empty."""
 
@@ -77,15 +77,15 @@ class Credential(Spec):
     OAuth 2."""
 
     bearer: SecretLocation | None = None
-    """Where a token is; it is sent as `Authorization: Bearer TOKEN`."""
+    """The reference to a token, sent as `Authorization: Bearer TOKEN`."""
     word: Annotated[str, SpecLimits(pattern=r"[A-Za-z0-9._~+-]{1,64}", expected="one word")] = (
         "Bearer"
     )
     """The word before the token of `bearer`."""
     api_key: SecretLocation | None = None
-    """Where an API key is."""
+    """The reference to an API key."""
     place: Literal["header", "query", "cookie"] = key(default="header", name="in")
-    """Where `api_key` is sent."""
+    """The header, query parameter or cookie that contains `api_key`."""
     name: (
         Annotated[
             str,
@@ -95,22 +95,23 @@ class Credential(Spec):
     ) = None
     """The name of the header, the query parameter or the cookie of `api_key`."""
     user: SecretLocation | None = None
-    """Where the name of a user is; with `password` it is sent as `Authorization: Basic`."""
+    """The reference to a user name, sent with `password` as `Authorization: Basic`."""
     password: SecretLocation | None = None
-    """Where the password of the user is."""
+    """The reference to the user's password."""
     client_id: SecretLocation | None = None
-    """Where the id of a client of OAuth 2 is, which gets its [tokens](protocols.md#oauth) by the grant
-    `client_credentials`."""
+    """The reference to the id of an OAuth 2 client. The client gets [tokens](protocols.md#oauth) by the grant
+    `client_credentials`.
+    """
     client_secret: SecretLocation | None = None
-    """Where the secret of the client is."""
+    """The reference to the client's secret."""
     token_url: Url | None = None
-    """The address that gives tokens to the client."""
+    """The address that issues tokens to the client."""
     scopes: tuple[Words, ...] = ()
-    """The scopes that the client asks for."""
+    """The scopes that the client requests."""
     audience: Words | None = None
-    """The audience that the client asks for."""
+    """The audience that the client requests."""
     client_auth: Literal["basic", "body"] = "basic"
-    """How the client proves who it is: by `Authorization: Basic`, or in the body."""
+    """How the client authenticates: by `Authorization: Basic`, or in the body."""
 
     @property
     def refs(self) -> tuple[str, ...]:
@@ -126,7 +127,7 @@ class Credential(Spec):
 
     @property
     def header(self) -> str:
-        """Return the header that it is sent in; empty if it is sent elsewhere."""
+        """Return the header that transmits the credential; empty if it is transmitted elsewhere."""
         if self.api_key is None:
             return "Authorization"
         return (self.name or "") if self.place == "header" else ""
@@ -151,7 +152,7 @@ class ServiceMetadata(Spec):
     headers: Headers = NOTHING
     """Sent with each request ([rules](protocols.md#headers)); `${NAME}` is a variable."""
     targets: tuple[ServiceTarget, ...] = ()
-    """The [demands](binding.md#eligibility) that it meets."""
+    """The [demands](binding.md#eligibility) that the service meets."""
 
 
 class ProtocolKeys(Record):
@@ -181,17 +182,17 @@ class Service(Spec):
     """[Its name](spec-files.md#ids), that of its file.
     Default: required, but not in [`services.yaml`](binding.md#host-overrides)"""
     kind: ProtocolName
-    """How it is spoken to."""
+    """The protocol of the service."""
     network: Literal["public", "private"] = "public"
     """Which [addresses](#addresses) it may have; of a Python module: its functions reach the network,
     so that it meets [demands of targets and network](binding.md#eligibility) as a remote service does.
     Default: public; of a Python module none"""
     variables: dict[VariableName, ServiceVariable] = NOTHING
-    """[Words that the host gives](#variables), for addresses and requests."""
+    """[Values set by the host](#variables), for addresses and requests."""
     metadata: ServiceMetadata = ServiceMetadata()
     """Settings of its calls, and words for readers."""
     declares_network: bool = place(default=False)
-    """Whether its file has `network`: functions with it reach other machines."""
+    """Whether its file has `network`, so that its functions reach other machines."""
     module: str | None = place(default=None)
     isolation: str | None = place(default=None)
     """Those keys of a Python service."""
@@ -201,7 +202,7 @@ class Service(Spec):
     values: dict[str, str] = place(default=NOTHING)
     """By variable its value; one without is left out."""
     written: dict[str, str] = place(default=NOTHING)
-    """The addresses in which variables stand, as written."""
+    """The addresses that contain variables, as written in the file."""
     address_by_host: bool = place(default=False)
     """Whether the environment, not the file, gives its address."""
     layer: str = place(default="")
@@ -211,7 +212,7 @@ class Service(Spec):
     """Whether its layer may start code and read the environment (docs/reference/service.md#trust)."""
     file: str = place(default="")
     at: tuple[str, ...] = place(default=())
-    """Its path in its file; empty if the file holds nothing else."""
+    """Its path in its file; empty if the file contains nothing else."""
     distrust: str = place(default="")
     """Why its layer is not trusted; empty if there is no other reason."""
     allow_hosts: tuple[str, ...] = place(default=())

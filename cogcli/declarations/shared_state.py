@@ -113,7 +113,7 @@ class SeedAction(Part):
 
 
 class SeedOutcomes(Part):
-    """The outcome of the run, or its status so far."""
+    """The outcome of the run, or its current status."""
 
     status: Outcome
     actions: list[SeedAction] | None = None

@@ -62,7 +62,7 @@ class Foreach(Spec):
     """One invocation per item."""
 
     items: str | list[Any]
-    """An expression that gives a list, or a list."""
+    """A list, or an expression whose value is a list."""
     as_name: FieldName = key(default="item", name="as")
     """The name of an item."""
     index_name: FieldName | None = key(default=None, name="index_as")
@@ -81,7 +81,7 @@ class Foreach(Spec):
 
     @property
     def expression(self) -> str | None:
-        """Return the expression that gives the items; None if they are listed."""
+        """Return the expression for the items; None if they are listed."""
         return _text_or_none(self.items)
 
 
@@ -148,10 +148,10 @@ MergeStrategy = Annotated[str, SpecLimits(choices=STRATEGIES)]
 
 
 class StepConfig(Spec):
-    """How a step runs."""
+    """The execution rules of a step, such as loops, retries and time limits."""
 
     depends_on: Dependencies | None = None
-    """Ids of steps that must have ended; `[]`: none, so that it starts at once.
+    """Ids of steps that must end first. With `[]`, the step starts immediately.
     Default: the step before in the file"""
     merge_strategy: MergeStrategy | dict[Words, MergeStrategy] | None = None
     """How it [writes](#merges): a strategy for all targets, or target to strategy.
@@ -164,7 +164,7 @@ class StepConfig(Spec):
     otherwise: Json | None = None
     """Produced field to value, for a step that is skipped."""
     kind: StepKind | None = None
-    """What it is shown as.
+    """The kind under which the step is displayed.
     Default: [from the capability](capability.md#effects)"""
     rationale: str = ""
     """Why the step exists: `rationale` in the plan of `state.json`.
@@ -175,7 +175,7 @@ class StepConfig(Spec):
     foreach: Foreach | None = None
     """[Once for each item](#foreach)."""
     while_: While | None = key(default=None, name="while")
-    """[Again while it holds](#while)."""
+    """The condition for [another round](#while)."""
     router: Router | None = None
     """[One of several](#router)."""
     scatter: Scatter | None = None
@@ -284,4 +284,4 @@ class Skill(Spec):
     file: str = place(default="")
     """The path shown to users."""
     at: KeyPath = place(default=())
-    """Where in its file it is declared: empty but for a template of a pack."""
+    """The position of the skill in its file; empty unless it is a template of a pack."""

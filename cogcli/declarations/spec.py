@@ -79,9 +79,9 @@ class Spec(Record):
 
     __slots__ = ("__dict__",)
     thing: ClassVar[str] = ""
-    """What precedes its `id` in messages: ``step `sum` ``."""
+    """The word before its `id` in messages, as in ``step `sum` ``."""
     shorthand: ClassVar[str] = ""
-    """The member that a text stands for where the file has a text instead of a mapping."""
+    """The member whose value a text in the file stands for, instead of a mapping."""
 
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:
@@ -146,21 +146,21 @@ class Spec(Record):
 Converter = Callable[[Any], object]
 
 
-class _Reading(NamedTuple):
-    """How the values of a class are read from a checked mapping."""
+class _SpecReading(NamedTuple):
+    """The members of a spec class, and the function that converts each from a checked mapping."""
 
     defaults: Json
     """By attribute."""
     members: dict[str, tuple[str, Converter | None]]
-    """By key of the file: the attribute, and what converts its value; None where it is kept."""
+    """By key of the file: the attribute, and the function that converts the value; None if it is kept unchanged."""
     names: frozenset[str]
     required: frozenset[str]
 
 
-_READINGS: Final[dict[type[Spec], _Reading]] = {}
+_READINGS: Final[dict[type[Spec], _SpecReading]] = {}
 
 
-def _reading_of(cls: type[Spec]) -> _Reading:
+def _reading_of(cls: type[Spec]) -> _SpecReading:
     """Return how a class is read, computed once."""
     found = _READINGS.get(cls)
     if found is None:
@@ -168,10 +168,10 @@ def _reading_of(cls: type[Spec]) -> _Reading:
     return found
 
 
-def _new_reading(cls: type[Spec]) -> _Reading:
+def _new_reading(cls: type[Spec]) -> _SpecReading:
     fields, converters = fields_of(cls), _converters_of(cls)
     defaults = {field.name: field.default for field in fields if field.default is not REQUIRED}
-    return _Reading(
+    return _SpecReading(
         {field.name: {} for field in fields if field.file_key.nullable} | defaults,
         {
             field.key: (field.name, converters.get(field.name))
@@ -243,7 +243,7 @@ def _converters_of(cls: type[Spec]) -> dict[str, Converter]:
             if any(
                 word == "tuple" or _is_converted(names.get(word)) for word in _WORD.findall(text)
             ):
-                convert = _converter(eval(text, names))  # noqa: S307
+                convert = _make_converter(eval(text, names))  # noqa: S307
                 if convert is not None:
                     converters[name] = convert
     return converters
@@ -256,28 +256,26 @@ def _is_converted(named: object) -> bool:
     """Return whether JSON of the type that an annotation names is converted."""
     if isinstance(named, type):
         return issubclass(named, Spec)
-    return get_origin(named) in _COMPOSED and _converter(named) is not None
+    return get_origin(named) in _COMPOSED and _make_converter(named) is not None
 
 
 _COMPOSED: Final = frozenset((Annotated, Union, UnionType, tuple, dict))
 
 
-def _converter(hint: object) -> Converter | None:
-    """Return the function that converts JSON to a value of this type; None if the JSON is kept
-    unchanged.
-    """
+def _make_converter(hint: object) -> Converter | None:
+    """Return the function that converts JSON to a value of this type. None if the JSON is kept unchanged."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         for limits in args[1:]:
             if "unique" in limits.words and get_origin(args[0]) is dict:
                 return _keyed_converter(get_args(args[0])[1], limits.words["unique"])
-        return _converter(args[0])
+        return _make_converter(args[0])
     if origin in (Union, UnionType):
         return _union_converter([option for option in args if option is not NoneType])
     if origin is tuple:
-        return _tuple_converter(_converter(args[0]))
+        return _tuple_converter(_make_converter(args[0]))
     if origin is dict:
-        return _dict_converter(_converter(args[1]))
+        return _dict_converter(_make_converter(args[1]))
     if isinstance(hint, type) and issubclass(hint, Spec):
         return _shorthand_converter(hint) if hint.shorthand else hint.of
     return None
@@ -287,7 +285,7 @@ def _union_converter(options: list[object]) -> Converter | None:
     """Return a converter that chooses an option by the JSON type of the value, or None if no option converts."""
     by_type: dict[type, Converter] = {}
     for option in options:
-        if convert := _converter(option):
+        if convert := _make_converter(option):
             by_type[list if get_origin(plain_hint(option)) is tuple else dict] = convert
     if not by_type:
         return None

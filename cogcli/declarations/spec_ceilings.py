@@ -15,9 +15,9 @@ class SpecCeilings(NamedTuple):
     steps: int = 10_000
     """The steps of a skill."""
     max_iterations: int = 10_000
-    """What a `while` may declare."""
+    """The maximum that a `while` may declare."""
     max_items: int = 1_000_000
-    """What a `foreach` may declare."""
+    """The maximum that a `foreach` may declare."""
     yaml_bytes: int = SPEC.bytes
     """The bytes of a spec file."""
     yaml_nodes: int = SPEC.nodes

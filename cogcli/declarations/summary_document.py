@@ -32,7 +32,7 @@ class DecisionOverview(DecisionSummary):
 
 
 class Counts(shared.Part):
-    """How often each kind of event happened. Steps are counted in the root run only."""
+    """The number of events of each kind. Steps are counted in the root run only."""
 
     steps: dict[StepStatus, Count]
     calls: Count

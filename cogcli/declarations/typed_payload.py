@@ -32,7 +32,7 @@ _BY_PHASE: Final[dict[str, type[Payload]]] = {
     "plan": PlanCreated,
     "terminate": RunTerminated,
 }
-"""What an event says that has no type of ours, as the events of other tools."""
+"""The payload class by phase for events of other tools, which have no type of ours."""
 
 
 def read_payload(event: Event, *, whole: bool = False) -> Payload:

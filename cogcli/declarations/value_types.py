@@ -24,7 +24,7 @@ class ValueLimits:
     ) -> None:
         self.minimum = minimum
         self.above = above
-        """What a number must be greater than."""
+        """The exclusive lower bound of a number."""
         self.maximum = maximum
         self.pattern = pattern
         """The form of a text."""

@@ -55,7 +55,7 @@ class ActionLog:
         self._parts.append(text)
         self._pending += len(text)
         if self._pending > _IN_MEMORY:
-            self._spill()
+            self._spill_to_file()
 
     def chunks(self, size: int) -> Iterator[bytes]:
         """Yield the first `size` bytes of the text. Raise UnusableEnvironment `env.disk`."""
@@ -70,7 +70,7 @@ class ActionLog:
         found: list[Json] = orjson.loads(b"[%b]" % b"".join(self.chunks(self.size)))
         return found
 
-    def _spill(self) -> None:
+    def _spill_to_file(self) -> None:
         from tempfile import gettempdir
 
         try:
@@ -111,9 +111,8 @@ def leave_out_actions(chunks: Iterable[bytes]) -> bytes:
 
 
 def iterate_actions(chunks: Iterable[bytes]) -> Iterator[Json]:
-    """Yield the actions in the text of a `state.json`, one at a time.
-
-    Raise ValueError for a text of another form than cogcli writes, at the first sign of it.
+    """Yield the actions in the text of a `state.json`, one at a time. Raise ValueError as soon as the text differs from
+    the form that cogcli writes.
     """
     for text in _action_texts(iter(chunks)):
         action: Json = orjson.loads(text)

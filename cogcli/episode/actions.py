@@ -34,8 +34,8 @@ def action_from(event: Event, act: SharedActivity, position: int) -> Json | None
         f"action_{position}" if act.action_id is None else act.action_id,
         act.kind,
         act.tool,
-        _excerpt(act.input_excerpt, json, "input"),
-        _excerpt(act.output_excerpt, json, "output"),
+        _action_excerpt(act.input_excerpt, json, "input"),
+        _action_excerpt(act.output_excerpt, json, "output"),
         act.result_status,
         event.step_id or act.step_id,
         act.provenance or event.agent_id,
@@ -58,8 +58,8 @@ def _first_duration(event: Event, act: SharedActivity) -> int | float | None:
     return measured
 
 
-def _excerpt(value: object, json: Json, whole: str) -> str | None:
-    """Return the recorded excerpt, or else the JSON of the whole value if that is given, truncated."""
+def _action_excerpt(value: object, json: Json, whole: str) -> str | None:
+    """Return the recorded excerpt, or else a truncated JSON text of the whole value. None without either."""
     if type(value) is str:
         return value[:EXCERPT]
     if value is None:

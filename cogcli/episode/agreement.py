@@ -92,7 +92,7 @@ def _vouched_fault(folder: Folder, vouched: TrustedEvents, *, sealed: bool) -> s
         return f"{EVENTS} was cut or altered: {vouched.differs}"
     if not sealed or not vouched.manifest:
         return ""
-    is_same = vouched.manifest == digest(_read(folder, MANIFEST))
+    is_same = vouched.manifest == digest(_read_file(folder, MANIFEST))
     return "" if is_same else f"{MANIFEST} is not the one that your key vouches for"
 
 
@@ -136,9 +136,9 @@ class _Scan:
     def take(self, number: int, line: bytes) -> None:
         """Compare one line with the line before it."""
         if number == 1:
-            self._begin(line)
+            self._start_run(line)
         if not self._foreign and not self._fault:
-            self._compare(number, line)
+            self._compare_line(number, line)
         self.head = digest(line)
         self._events, self._last = number, line
         if _ENDS in line and (self._root in line or _ESCAPE in line):
@@ -146,7 +146,7 @@ class _Scan:
         if _PROJECTION in line:
             self._projections = [line, *self._projections[:1]]
 
-    def _compare(self, number: int, line: bytes) -> None:
+    def _compare_line(self, number: int, line: bytes) -> None:
         at = line.rfind(_PREV) + len(_PREV)
         if line[at : at + _LINK] != self.head.encode():
             altered = f"this line or line {number - 1}" if number > 1 else "this line"
@@ -154,7 +154,7 @@ class _Scan:
         elif self._summed and not self._unsound and not has_valid_checksum(line):
             self._unsound = number
 
-    def _begin(self, line: bytes) -> None:
+    def _start_run(self, line: bytes) -> None:
         self._first = line
         with suppress(InvalidJson):
             value = parse_line(line)
@@ -276,7 +276,7 @@ def _state_fault(folder: Folder, log: LogScan) -> str:
 
 
 def _recorded_state(line: bytes) -> str:
-    """Return the hash of `state.json` that an evidence line records. Empty if there is none."""
+    """Return the hash of `state.json` in an evidence line; empty if the line has none."""
     with suppress(InvalidJson):
         state = read_record(StateProjected, event_of(parse_line(line)).payload).state
         return f"sha256:{state.sha256}" if state and state.sha256 else ""
@@ -301,7 +301,7 @@ def find_end(log: LogScan) -> Event | None:
     return None
 
 
-def _read(folder: Folder, name: str) -> bytes:
+def _read_file(folder: Folder, name: str) -> bytes:
     try:
         return folder.read(name, limit=_DOCUMENT)
     except UnreadableFile:

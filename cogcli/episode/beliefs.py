@@ -42,7 +42,7 @@ class _BeliefSource(NamedTuple):
 
 
 class Beliefs:
-    """Beliefs and memory after the events so far."""
+    """The beliefs and the memory after the events read so far."""
 
     def __init__(self) -> None:
         self._stated: list[Json] = []
@@ -58,21 +58,21 @@ class Beliefs:
             return
         stated = read_record(SharedMemory, event.payload)
         for entry in stated.beliefs:
-            belief = _belief(entry, _speaker(entry, event), event.timestamp)
+            belief = _build_belief(entry, _provenance_of(entry, event), event.timestamp)
             if belief is not None:
                 self._stated.append(belief)
         if event.phase == "memory":
-            self._remember(event, stated)
+            self._add_memory(event, stated)
 
-    def _remember(self, event: Event, stated: SharedMemory) -> None:
-        """Add the notes and facts of a memory event, which may itself be a fact."""
+    def _add_memory(self, event: Event, stated: SharedMemory) -> None:
+        """Add the notes and facts of a memory event. The event itself may also be a fact."""
         if stated.scratchpad is not None:
             self._notes.append(stated.scratchpad)
         facts = stated.facts
         for fact in [read_record(StatedFact, event.payload)] if facts is None else facts:
             if fact.key is not None and "value" in fact.json:
-                speaker = _speaker(fact, event)
-                self._facts[fact.key] = _fact(fact.key, fact.value, event.timestamp, speaker)
+                speaker = _provenance_of(fact, event)
+                self._facts[fact.key] = _build_fact(fact.key, fact.value, event.timestamp, speaker)
 
     def note_writes(self, event: Event, writes: list[Json]) -> None:
         """Record which step made each write of a closing event. The writes must be applied already."""
@@ -98,7 +98,9 @@ class Beliefs:
         for slot in _SLOTS:
             entries = list_of(getattr(state.working, slot))
             for entry, source in zip(entries, self._entries[slot], strict=False):
-                belief = _belief(read_record(StatedBelief, entry), source.step, source.timestamp)
+                belief = _build_belief(
+                    read_record(StatedBelief, entry), source.step, source.timestamp
+                )
                 if belief is not None:
                     found.append(belief)
         return found
@@ -111,10 +113,10 @@ class Beliefs:
                 continue
             value = _value_at(state, target)
             if value is not MISSING and len(orjson.dumps(value)) <= FACT_BYTES:
-                facts.append(_fact(target, value, source.timestamp, source.step))
+                facts.append(_build_fact(target, value, source.timestamp, source.step))
         memory: Json = {"facts": [*facts, *self._facts.values()]}
         messages = [read_record(WorkingMessage, each) for each in list_of(state.working.messages)]
-        notes = [*self._notes, *filter(None, map(_note, messages))]
+        notes = [*self._notes, *filter(None, map(_note_text, messages))]
         if notes:
             memory["scratchpad"] = "\n".join(notes)
         return memory
@@ -140,12 +142,12 @@ def _value_at(state: ExecutionState, text: str) -> object:
     return walk_dicts(state.working.artifacts, target.path[1:])
 
 
-def _fact(key: str, value: object, timestamp: str, provenance: str) -> Json:
+def _build_fact(key: str, value: object, timestamp: str, provenance: str) -> Json:
     return {"key": key, "value": value, "timestamp": timestamp, "provenance": provenance}
 
 
-def _belief(entry: StatedBelief, provenance: str, timestamp: str) -> Json | None:
-    """Return a belief of the document, or None if it lacks a statement or a confidence."""
+def _build_belief(entry: StatedBelief, provenance: str, timestamp: str) -> Json | None:
+    """Return a belief of the document; None if the entry has no statement or no confidence."""
     if entry.statement is None or entry.confidence is None:
         return None
     return {
@@ -156,13 +158,13 @@ def _belief(entry: StatedBelief, provenance: str, timestamp: str) -> Json | None
     }
 
 
-def _speaker(entry: StatedBelief | StatedFact, event: Event) -> str:
-    """Return the provenance of an entry: the recorded one, or else the step, or else the agent."""
+def _provenance_of(entry: StatedBelief | StatedFact, event: Event) -> str:
+    """Return the recorded provenance of an entry. Without one, return the step, or else the agent."""
     return entry.provenance or event.step_id or event.agent_id or "system"
 
 
-def _note(message: WorkingMessage) -> str:
-    """Return the text of a note. Empty for a message with another role."""
+def _note_text(message: WorkingMessage) -> str:
+    """Return the text of a note; empty for a message with another role."""
     if message.role != "note":
         return ""
     return message.text if message.content is None else message.content

@@ -111,7 +111,7 @@ def reference_to(text: bytes, put: Put, media_type: str = PLAIN_TYPE) -> Json:
 
 def resolve(payload: Json, get: Get) -> Json:
     """Return the payload with its blobs loaded. A reference to a missing or altered blob is kept."""
-    result = {key: _value(member, get) for key, member in payload.items()}
+    result = {key: _resolve_member(member, get) for key, member in payload.items()}
     attempts = result.get("attempts")
     if type(attempts) is list:
         result["attempts"] = [_resolve_attempt(attempt, get) for attempt in attempts]
@@ -121,10 +121,13 @@ def resolve(payload: Json, get: Get) -> Json:
 def _resolve_attempt(attempt: object, get: Get) -> object:
     if type(attempt) is not dict:
         return attempt
-    return {key: _value(each, get) if key in _MEMBERS else each for key, each in attempt.items()}
+    return {
+        key: _resolve_member(each, get) if key in _MEMBERS else each
+        for key, each in attempt.items()
+    }
 
 
-def _value(member: object, get: Get) -> object:
+def _resolve_member(member: object, get: Get) -> object:
     if not is_reference(member):
         return member
     data = get(member["$blob"])
@@ -136,7 +139,7 @@ def _value(member: object, get: Get) -> object:
 
 
 def parse(data: bytes) -> Any:
-    """Parse one JSON text strictly. For text that cogcli wrote, a fast parser gives the same result. Raise
+    """Parse one JSON text strictly. Text that cogcli wrote is parsed by a fast parser, with the same result. Raise
     InvalidJson.
     """
     try:
@@ -177,7 +180,7 @@ class BlobFolder:
         return f"sha256:{name}"
 
     def sync(self) -> None:
-        """Sync all blobs stored so far to disk, the directory last. Raise OSError."""
+        """Sync all blobs stored so far to disk, then the directory. Raise OSError."""
         folder = self._folder
         if folder is None or not self._unsynced:
             return

@@ -197,7 +197,7 @@ def is_own(record: Checkpoint, owner: bytes | None) -> bool:
 
 
 def is_signed_with(record: Checkpoint, sign: Sign | None) -> bool:
-    """Return whether a record has the signature that `sign` makes of it."""
+    """Return whether the signature of a record equals the one that `sign` computes for it."""
     return sign is not None and record.signature == sign(record.to_payload())
 
 
@@ -225,14 +225,13 @@ def places_of(records: Iterable[Checkpoint]) -> set[int]:
 def compare(
     records: Iterable[Checkpoint], episode_id: object, heads: Mapping[int, str]
 ) -> TrustedEvents:
-    """Return what known records vouch for in a log, or how the log differs from them. `heads` maps
-    the event counts of `places_of` to chain hashes, as far as
-    the log reaches.
+    """Return the events of a log that known records vouch for, or the difference between the log and the records.
+    `heads` maps the event counts of `places_of` to chain hashes, as far as the log reaches.
     """
     ranges: list[EventRange] = []
     given, differs, slot, latest, manifest = 0, "", NOTHING.slot, -1, ""
     for record in records:
-        reach = _reach(record, episode_id, heads)
+        reach = _covered_events(record, episode_id, heads)
         if reach is None:
             differs = f"it had {record.events} events, the last with the hash {record.head}, when this was recorded"
             continue
@@ -243,8 +242,8 @@ def compare(
     return TrustedEvents(tuple(_merge_ranges(ranges)), given, manifest, differs, slot)
 
 
-def _reach(record: Checkpoint, episode_id: object, heads: Mapping[int, str]) -> int | None:
-    """Return the number of events that a record covers in this log, or None if it belongs to another log."""
+def _covered_events(record: Checkpoint, episode_id: object, heads: Mapping[int, str]) -> int | None:
+    """Return the number of events that a record covers in this log; None if it belongs to another log."""
     if record.episode_id != episode_id:
         return None
     if record.following and heads.get(record.events + 1) == record.following:
@@ -286,7 +285,7 @@ def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) 
 
 
 class CheckpointWriter:
-    """Writes the records of one log. The caller holds the lock of the log."""
+    """Writes the checkpoint records of one log. The caller holds the lock of the log."""
 
     def __init__(
         self,
@@ -312,8 +311,8 @@ class CheckpointWriter:
         self._is_given_up = owner is None and sign is None
 
     def announce(self, events: int, head: str, following: str) -> None:
-        """Record that the log has `events` events and that the line with the hash `following` comes next."""
-        self._write(events, head, following)
+        """Record that the log has `events` events, and that the next line has the hash `following`."""
+        self._write_record(events, head, following)
 
     def settle(
         self, events: int, head: str, following: str, manifest: str = "", *, sync: bool = False
@@ -323,13 +322,13 @@ class CheckpointWriter:
         `following` is the hash of the last line, as in `announce`. If that line is damaged later, the lines
         before it are still vouched for.
         """
-        self._write(events, head, following, manifest)
+        self._write_record(events, head, following, manifest)
         if self._slot:  # the last record belongs in the first slot: equal logs have equal files
-            self._write(events, head, following, manifest)
+            self._write_record(events, head, following, manifest)
         if self._fd < 0:
             return
         with suppress(OSError):
-            self._put(1, b" " * (SLOT - 1) + b"\n")
+            self._write_slot(1, b" " * (SLOT - 1) + b"\n")
             if sync:
                 fdatasync(self._fd)
 
@@ -349,7 +348,7 @@ class CheckpointWriter:
             os.close(self._fd)
             self._fd = -1
 
-    def _write(self, events: int, head: str, following: str, manifest: str = "") -> None:
+    def _write_record(self, events: int, head: str, following: str, manifest: str = "") -> None:
         if self._is_given_up:
             return
         record = Checkpoint(
@@ -357,27 +356,27 @@ class CheckpointWriter:
         )
         try:
             if self._fd < 0:
-                self._fd = self._open()
-            self._put(1 - self._slot, self._line(record))
+                self._fd = self._open_file()
+            self._write_slot(1 - self._slot, self._record_line(record))
             self._slot = 1 - self._slot
         except (OSError, CogcliError, UnreadableFile):
             self._is_given_up = True
             self.close()
 
-    def _line(self, record: Checkpoint) -> bytes:
+    def _record_line(self, record: Checkpoint) -> bytes:
         payload = record.to_payload()
         mac = compute_mac(self._owner, record) if self._owner is not None else None
         signature = self._sign(payload) if self._sign is not None else None
         return orjson.dumps({**payload, "mac": mac, "signature": signature}).ljust(SLOT - 1) + b"\n"
 
-    def _open(self) -> int:
+    def _open_file(self) -> int:
         try:
             return self._folder.create(CHECKPOINT, os.O_WRONLY)
         except FileExistsError:
             self._folder.size(CHECKPOINT)  # raises UnreadableFile unless it is a regular file
             return self._folder.descriptor(CHECKPOINT, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
 
-    def _put(self, slot: int, line: bytes) -> None:
+    def _write_slot(self, slot: int, line: bytes) -> None:
         os.lseek(self._fd, slot * SLOT, os.SEEK_SET)
         write_all(self._fd, line)
 

@@ -94,7 +94,7 @@ class ExecutionMode(Record):
 
 
 class DecisionFold:
-    """The decision of one root run after the events so far. `started` is the run's first event."""
+    """The decision of one root run after the events read so far. `started` is the run's first event."""
 
     def __init__(self, started: Event) -> None:
         self._started = started
@@ -169,18 +169,20 @@ class DecisionFold:
             case PolicyDecided():
                 self._take_decision(event, payload)
             case PlanJudged():
-                self._verified.append(_members(payload, "turn", "verdict", "fails"))
+                self._verified.append(_select_members(payload, "turn", "verdict", "fails"))
                 self._replans += payload.verdict == _COUNTED_REPLAN
             case ResultJudged():
                 _list_refs(payload.evidence_gates)
-                self._scored.append(_members(payload, "turn", "verdict", "reason", "goal_met"))
+                self._scored.append(
+                    _select_members(payload, "turn", "verdict", "reason", "goal_met")
+                )
                 self._replans += payload.verdict == _COUNTED_REPLAN
                 self._gates = payload.evidence_gates
             case _:
-                self._take_measure(payload)
+                self._apply_measure(payload)
 
-    def _take_measure(self, payload: Payload) -> None:
-        """Keep what a turn used and learned, and why the run waits."""
+    def _apply_measure(self, payload: Payload) -> None:
+        """Add the usage and the results of a turn, and the reason for a wait."""
         match payload:
             case RunPaused():
                 self._paused = (payload.reason or "").partition(":")[0]
@@ -206,14 +208,14 @@ class DecisionFold:
             self._used[key] = max(self._used[key], milliseconds)
 
     def _count_cost(self, usage: Usage) -> None:
-        """Count what a model call cost, if its prices are known."""
+        """Add the cost of a model call, if its prices are known."""
         prices = Prices.if_known(self._agent.price_in, self._agent.price_out)
         if prices is not None:
             self._used[COST] += prices.cost(usage.tokens_in, usage.tokens_out)
 
     def _take_decision(self, event: Event, payload: PolicyDecided) -> None:
         names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")
-        members = _members(payload, *names)
+        members = _select_members(payload, *names)
         decided = {"event": event.id, **{name: value or None for name, value in members.items()}}
         self._policy.append({**decided, **({"pack": payload.pack} if payload.pack else {})})
 
@@ -258,7 +260,9 @@ class DecisionFold:
         known = self._approvals.setdefault(
             payload.approval_id, {"answer": None, "by": None, "role": None}
         )
-        members = _members(payload, "approval_id", "gate", "kind", "capability", "step_id", "say")
+        members = _select_members(
+            payload, "approval_id", "gate", "kind", "capability", "step_id", "say"
+        )
         known.update({name: value for name, value in members.items() if value is not None})
         if isinstance(payload, ApprovalGranted | ApprovalRejected):
             answer = "granted" if isinstance(payload, ApprovalGranted) else "rejected"
@@ -281,10 +285,10 @@ class DecisionFold:
     def record(self, ending: Json | None = None) -> Json:
         """Return `decision.json` as an object.
 
-        `ending` has the members `decision_key`, `status`, `status_reason`, `outcome` and `outputs`. By default
-        they come from `decision.recorded`, or else they are those of a run that waits.
+        `ending` has the members `decision_key`, `status`, `status_reason`, `outcome` and `outputs`. By default they
+        come from `decision.recorded`, or else describe a waiting run.
         """
-        ending = ending or self._recorded or self._open()
+        ending = ending or self._recorded or self._open_ending()
         agent, pins = self._agent, self._pins
         run_id = self._started.run_id or ""
         record = {
@@ -310,7 +314,7 @@ class DecisionFold:
             "evidence_gates": self._gates,
             "policy_decisions": self._policy,
             "approvals": list(self._approvals.values()),
-            "controls_active": self._controls(),
+            "controls_active": self._applied_controls(),
             "plan_ref": self._plan,
             "calls": self._calls,
             "outputs": ending["outputs"],
@@ -386,7 +390,7 @@ class DecisionFold:
         record = self.record()
         return {name: record[name] for name in SUMMARY_MEMBERS}
 
-    def _open(self) -> Json:
+    def _open_ending(self) -> Json:
         waiting = (self._paused != IN_DOUBT and self.waiting) or {}
         escalated = waiting.get("kind") == "escalation"
         return {
@@ -398,7 +402,7 @@ class DecisionFold:
             "say": waiting.get("say") or "",
         }
 
-    def _controls(self) -> list[str]:
+    def _applied_controls(self) -> list[str]:
         """Return the ids of the rules and guardrails that applied to the run."""
         return list(
             dict.fromkeys(each["rule"] for each in self._policy if each["rule"]) | self._bearing
@@ -419,5 +423,5 @@ def decision_of_log(events: Iterable[Event], ending: Json) -> Json:
     return fold.record(ending)
 
 
-def _members(payload: Payload, *names: str) -> Json:
+def _select_members(payload: Payload, *names: str) -> Json:
     return {name: getattr(payload, name) for name in names}

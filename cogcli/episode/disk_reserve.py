@@ -27,7 +27,7 @@ _HOLDER = lazy_pattern(rb"pid (\d{1,10}) on ([A-Za-z0-9._-]{1,64})\n")
 
 
 class DiskReserve:
-    """The reserve of one open episode, whose lock the caller holds."""
+    """The disk reserve of one open episode. The caller holds the episode's lock."""
 
     def __init__(self, folder: Folder, *, anew: bool = False) -> None:
         """Reserve the space. `anew` replaces a file that another process may have left. Raise OSError if the disk
@@ -43,7 +43,7 @@ class DiskReserve:
             undo.callback(self.free)
             try:
                 write_all(fd, f"pid {os.getpid()} on {_host_name()[:64]}\n".encode())
-                _reserve(fd)
+                _allocate(fd)
             finally:
                 os.close(fd)
             undo.pop_all()
@@ -71,7 +71,7 @@ def _host_name() -> str:
     )
 
 
-def _reserve(fd: int) -> None:
+def _allocate(fd: int) -> None:
     if not hasattr(os, "posix_fallocate"):
         return
     try:
@@ -81,8 +81,8 @@ def _reserve(fd: int) -> None:
             raise
 
 
-def holder(folder: Folder) -> str:
-    """Describe the process that holds the log of an episode."""
+def describe_holder(folder: Folder) -> str:
+    """Return a description of the process that holds the log of an episode."""
     with suppress(OSError, UnreadableFile):
         for chunk in folder.chunks(BALLAST):
             if match := _HOLDER.match(chunk):

@@ -20,8 +20,8 @@ _LARGEST: Final = 1 << 28
 
 
 def to_bytes(document: Json) -> bytes:
-    """Return a document as JSON with indent 2, its own key order and a final newline. Equal documents give equal
-    bytes.
+    """Return a document as JSON with indent 2, keys in their given order, and a final newline. Equal documents give
+    equal bytes.
     """
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
@@ -39,7 +39,7 @@ def read_object(folder: Folder, name: str) -> Json:
 
 
 def measured_ms(event: Event) -> int | float | None:
-    """Return the duration in the metrics of an event, or None if there is no number."""
+    """Return the duration in the metrics of an event; None if it is not a number."""
     measured = (event.metrics or {}).get("duration_ms")
     return measured if type(measured) in (int, float) else None
 

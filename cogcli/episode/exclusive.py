@@ -77,10 +77,11 @@ class Holder(NamedTuple):
 def hold_name(
     runs_dir: Path, name: str, episode_id: str, *, shared: bool = False
 ) -> Iterator[None]:
-    """Let an episode hold a name from now on. In the body it is created, or its log is locked already.
+    """Let an episode hold a name. The `with` block must create the episode, or have locked its log already. An empty
+    name is not held.
 
-    An empty name holds nothing. `shared`: other users of the group may hold names here, too. Raise
-    UnusableEnvironment `run.exclusive`, or `env.disk`; UsageError.
+    `shared`: other users of the group may also hold names here. Raise UnusableEnvironment `run.exclusive`, or
+    `env.disk`; UsageError.
     """
     if not name:
         yield
@@ -97,7 +98,7 @@ def hold_name(
 
 
 def find_holder(runs_dir: Path, name: str, *, shared: bool = False) -> Holder | None:
-    """Return the episode that holds a name now, or None. Raise UnusableEnvironment `env.disk`."""
+    """Return the episode that holds a name now; None if the name is free. Raise UnusableEnvironment `env.disk`."""
     with _open_locked(runs_dir, name, shared=shared) as handle:
         return _read_holder(runs_dir, name, handle)
 
@@ -110,7 +111,7 @@ def _open_locked(runs_dir: Path, name: str, *, shared: bool) -> Iterator[int]:
             "usage.value", f"`--exclusive`: found `{name[:60]}`", expected=HELD_NAME.expected
         )
     with disk_errors(runs_dir / _FOLDER / name):
-        handle = _open(runs_dir, name, shared=shared)
+        handle = _open_name_file(runs_dir, name, shared=shared)
     try:
         with disk_errors(runs_dir / _FOLDER / name):
             if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -121,8 +122,8 @@ def _open_locked(runs_dir: Path, name: str, *, shared: bool) -> Iterator[int]:
         os.close(handle)
 
 
-def _open(runs_dir: Path, name: str, *, shared: bool) -> int:
-    """Open the file of a name, which is made and synced if it does not exist. Raise OSError."""
+def _open_name_file(runs_dir: Path, name: str, *, shared: bool) -> int:
+    """Open the file of a name, creating and syncing it if necessary. Raise OSError."""
     with Folder.open(runs_dir, make=True, shared=shared) as runs:
         with suppress(FileExistsError):
             runs.make(_FOLDER).close()
@@ -148,7 +149,7 @@ def _read_holder(runs_dir: Path, name: str, handle: int) -> Holder | None:
 
 
 def _find_status(directory: Path) -> str:
-    """Return the status of an episode that has not ended, as in Holder; empty if it holds nothing."""
+    """Return the status of an unfinished episode, as in Holder; empty if the episode no longer holds the name."""
     from cogcli.episode.listing.episode_row import read_row  # most runs hold no name
 
     if not directory.exists():

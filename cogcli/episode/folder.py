@@ -71,9 +71,9 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path, *, make: bool = False, shared: bool = False) -> Folder:
-        """Open the directory at `path`, no component of which may be a link. `make` creates missing components.
+        """Open the directory at `path`, no component of which may be a link. Raise OSError.
 
-        What is created there is for this user alone, or `shared` with the group. Raise OSError.
+        `make` creates missing components. New files are readable by this user only, or `shared` with the group.
         """
         if BY_DESCRIPTOR:
             mode = _FOLDER_MODES[shared]
@@ -91,15 +91,15 @@ class Folder:
         fd = os.open(name, _DIRECTORY, dir_fd=self._fd)
         return Folder(self.path / name, fd, shared=self.shared)
 
-    def _at(self, name: str) -> str:
-        """Return the argument that names an entry relative to `dir_fd=self._fd`."""
+    def _path_argument(self, name: str) -> str:
+        """Return the path argument for an entry, relative to `dir_fd=self._fd`."""
         return name if BY_DESCRIPTOR else os.path.join(self.path, name)
 
     def descriptor(self, name: str, flags: int) -> int:
         """Open a file without following links, and return its descriptor. A created file is 0600. Raise OSError."""
-        if not BY_DESCRIPTOR and stat.S_ISLNK(self._mode(name)):
+        if not BY_DESCRIPTOR and stat.S_ISLNK(self._entry_mode(name)):
             raise OSError(errno.ELOOP, "is a symbolic link")
-        return os.open(self._at(name), flags | _OPENED, 0o600, dir_fd=self._fd)
+        return os.open(self._path_argument(name), flags | _OPENED, 0o600, dir_fd=self._fd)
 
     def names(self) -> list[str]:
         """Return every name in the directory. Raise OSError."""
@@ -107,15 +107,20 @@ class Folder:
 
     def unlink(self, name: str) -> None:
         """Remove a file. Raise OSError."""
-        os.unlink(self._at(name), dir_fd=self._fd)
+        os.unlink(self._path_argument(name), dir_fd=self._fd)
 
     def remove_directory(self, name: str) -> None:
         """Remove an empty directory. Raise OSError."""
-        os.rmdir(self._at(name), dir_fd=self._fd)
+        os.rmdir(self._path_argument(name), dir_fd=self._fd)
 
     def rename(self, name: str, new: str) -> None:
         """Rename a file or directory within this one. A file with the new name is replaced. Raise OSError."""
-        os.replace(self._at(name), self._at(new), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        os.replace(
+            self._path_argument(name),
+            self._path_argument(new),
+            src_dir_fd=self._fd,
+            dst_dir_fd=self._fd,
+        )
 
     def sync(self) -> None:
         """Sync the directory, if the system can. Raise OSError."""
@@ -124,7 +129,7 @@ class Folder:
 
     def make(self, name: str) -> Folder:
         """Return a new directory inside this one. Raise OSError, FileExistsError among them."""
-        os.mkdir(self._at(name), 0o700, dir_fd=self._fd)
+        os.mkdir(self._path_argument(name), 0o700, dir_fd=self._fd)
         made = self.sub(name)
         if made._fd is not None:
             os.fchmod(made._fd, _FOLDER_MODES[self.shared])
@@ -147,21 +152,25 @@ class Folder:
         found = {}
         for name in sorted(self.names()):
             with contextlib.suppress(FileNotFoundError):
-                found[name] = os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False)
+                found[name] = os.stat(
+                    self._path_argument(name), dir_fd=self._fd, follow_symlinks=False
+                )
         return found
 
     def holds(self, name: str) -> bool:
         """Return whether a regular file has this name."""
-        return stat.S_ISREG(self._mode(name))
+        return stat.S_ISREG(self._entry_mode(name))
 
     def holds_directory(self, name: str) -> bool:
         """Return whether a directory has this name. A link to one is not a directory."""
-        return stat.S_ISDIR(self._mode(name))
+        return stat.S_ISDIR(self._entry_mode(name))
 
-    def _mode(self, name: str) -> int:
-        """Return the mode of an entry, links not followed; 0 if it is unknown."""
+    def _entry_mode(self, name: str) -> int:
+        """Return the mode of an entry without following links; 0 if it is unknown."""
         try:
-            return os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False).st_mode
+            return os.stat(
+                self._path_argument(name), dir_fd=self._fd, follow_symlinks=False
+            ).st_mode
         except OSError:
             return 0
 
@@ -180,7 +189,7 @@ class Folder:
         except FileNotFoundError as error:
             raise UnreadableFile(place, "missing", "does not exist") from error
         except OSError as error:
-            if stat.S_ISLNK(self._mode(name)):
+            if stat.S_ISLNK(self._entry_mode(name)):
                 raise UnreadableFile(place, "not-regular", "is a symbolic link") from error
             doing = "written" if appending else "read"
             raise UnreadableFile(
@@ -196,7 +205,7 @@ class Folder:
         return open(self.open_file(name), "rb", buffering=0)
 
     def is_locked(self, name: str) -> bool:
-        """Return whether a process holds the lock of a file; for a log the process of its live run."""
+        """Return whether a process holds the lock of a file. For a log that is the process of its live run."""
         try:
             fd = self.open_file(name)
         except UnreadableFile:
@@ -219,8 +228,7 @@ class Folder:
     ) -> Generator[bytes, None, None]:
         """Yield the bytes of a regular file in chunks. Raise UnreadableFile.
 
-        With `wait`, follow the file while a process holds its lock, and call `wait` whenever there are no new
-        bytes.
+        With `wait`, follow the file while a process holds its lock, and call `wait` whenever the file has no new bytes.
         """
         fd = self.open_file(name)
         try:
@@ -297,7 +305,7 @@ class Folder:
                 self.unlink(name)
 
     def sync_with_parent(self) -> None:
-        """Sync the directory, and its own entry in its parent. Raise OSError."""
+        """Sync the directory and its entry in the parent directory. Raise OSError."""
         self.sync()
         if not BY_DESCRIPTOR:
             return

@@ -44,10 +44,10 @@ def for_reports(events: Iterable[Event]) -> ReportedLog:
     first = next(rest, None)
     if first is None or not is_foreign(first):
         return ReportedLog(chain(() if first is None else (first,), rest), [])
-    return _foreign([first, *rest])
+    return _report_foreign([first, *rest])
 
 
-def _foreign(events: list[Event]) -> ReportedLog:
+def _report_foreign(events: list[Event]) -> ReportedLog:
     from cogcli.episode.projection import Projection
 
     projection, planned_at, ended_at = Projection(), -1, -1
@@ -75,12 +75,12 @@ class _Report:
         """Yield the events for reports. If there are several plans or ends, only the last one is used, as in the
         projection.
         """
-        yield self._start(events[0])
+        yield self._start_event(events[0])
         for number, event in enumerate(events):
             if number == planned_at:
-                yield self._plan(event)
+                yield self._plan_event(event)
             elif number == ended_at:
-                yield self._end(event)
+                yield self._end_event(event)
             elif not self._projection.is_root(event) or event.phase in (
                 "start",
                 "plan",
@@ -90,7 +90,7 @@ class _Report:
             elif event.phase != "act":
                 yield self._of_root(event)
             elif number > planned_at >= 0:
-                yield from self._evidence(translate_event(event))
+                yield from self._step_events(translate_event(event))
             else:
                 yield self._keep_time_only(event)
 
@@ -98,29 +98,29 @@ class _Report:
         return event._replace(run_id=self._projection.root, **changes)
 
     def _keep_time_only(self, event: Event) -> Event:
-        """Return an event of which only the time is used."""
+        """Return the event without everything except its time."""
         return self._of_root(event, phase="runtime", payload={})
 
-    def _start(self, first: Event) -> Event:
+    def _start_event(self, first: Event) -> Event:
         projection = self._projection
         payload = {**projection.start.json, "task": projection.task()}
         begun = self._of_root(first, phase="start", event_type="run.started", payload=payload)
         return begun._replace(timestamp=projection.started_at)
 
-    def _plan(self, event: Event) -> Event:
+    def _plan_event(self, event: Event) -> Event:
         """Return the last plan, with the statuses that it assigned to its steps."""
         plan = PlanProjection()
         plan.apply(event)
         records = [{**step, "uses": step["description"]} for step in plan.steps]
         return self._of_root(event, payload={"step_records": records})
 
-    def _end(self, event: Event) -> Event:
+    def _end_event(self, event: Event) -> Event:
         status, error = self._projection.status, self._projection.error()
         payload = {**object_of(event.payload), "status": status, "error": error}
         metrics = {"duration_ms": self._projection.duration_ms()}
         return self._of_root(event, event_type="run.terminated", payload=payload, metrics=metrics)
 
-    def _evidence(self, event: Event) -> Iterator[Event]:
+    def _step_events(self, event: Event) -> Iterator[Event]:
         """Yield the events for an act of a planned step. If the step has only an end, a start is added."""
         payload = event.payload
         act = read_record(SharedActivity, payload)
@@ -131,7 +131,7 @@ class _Report:
         if status == "running":
             self._begun.setdefault(step_id, event.timestamp)
         elif status not in _UNBEGUN and step_id not in self._begun:
-            self._begun[step_id] = _beginning(event)
+            self._begun[step_id] = _start_time(event)
             begun = {"step_id": step_id, "step_status": "running", "input": act.input}
             started = self._of_root(
                 event, step_id=step_id, event_type="step.started", payload=begun
@@ -154,8 +154,8 @@ class _Report:
         return {"duration_ms": milliseconds_between(begun, event.timestamp)}
 
 
-def _beginning(event: Event) -> str:
-    """Return the start time of a step with only an end: the measured one, or else the time of the end."""
+def _start_time(event: Event) -> str:
+    """Return the start time of a step that has only an end: the measured time, or else the time of the end."""
     begun, duration = (event.metrics or {}).get("started_at"), measured_ms(event)
     if type(begun) is str:
         return begun
@@ -180,8 +180,8 @@ def events_of_state(document: Json) -> list[Event]:
     """
     state = read_record(SharedState, document)
     episode, outcomes = state.episode, state.outcomes
-    start = {"task": state.goal.task, **_members(episode, "seed", "tags", "using", "skill")}
-    start |= _members(episode, "intuition_mode")
+    start = {"task": state.goal.task, **_select_members(episode, "seed", "tags", "using", "skill")}
+    start |= _select_members(episode, "intuition_mode")
     planned = {"source": state.plan.source, "step_records": state.plan.json.get("steps")}
     parts: list[tuple[str, str, Json]] = [
         ("start", episode.started_at, start),
@@ -192,7 +192,7 @@ def events_of_state(document: Json) -> list[Event]:
         for action in outcomes.actions or ()
     ]
     if outcomes.status != "pending":
-        parts.append(("terminate", "", _members(outcomes, "status", "error", "outputs")))
+        parts.append(("terminate", "", _select_members(outcomes, "status", "error", "outputs")))
     duration = (outcomes.metrics or {}).get("duration_ms")
     return [
         Event(
@@ -204,6 +204,6 @@ def events_of_state(document: Json) -> list[Event]:
     ]  # fmt: skip
 
 
-def _members(record: Record, *names: str) -> Json:
-    """Return some members of a document unchanged. The fold of the events reads them again."""
+def _select_members(record: Record, *names: str) -> Json:
+    """Return some members of a document unchanged, for the fold to read again."""
     return {name: record.json.get(name) for name in names}

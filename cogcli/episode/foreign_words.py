@@ -56,28 +56,28 @@ def translate_event(event: Event) -> Event:
     ):
         return event
     words = read_record(_ForeignMembers, event.payload)
-    more = _status(event.phase, words)
-    error = _error(event.phase, words, words.outcome if more else None)
+    more = _outcome_member(event.phase, words)
+    error = _error_object(event.phase, words, words.outcome if more else None)
     if error is not None:
         more["error"] = error
     metrics = event.metrics
-    if (duration := _duration(event, words)) is not None:
+    if (duration := _duration_ms(event, words)) is not None:
         metrics = {**(metrics or {}), "duration_ms": duration}
     if not more and metrics == event.metrics:
         return event
     return event._replace(payload={**event.payload, **more}, metrics=metrics)
 
 
-def _status(phase: str, words: _ForeignMembers) -> Json:
-    """Return the outcome under the shared format's name. Empty if the payload has that name."""
+def _outcome_member(phase: str, words: _ForeignMembers) -> Json:
+    """Return the outcome under the shared format's name. Empty if the payload already has that name."""
     name, known = ("result_status", words.result_status)
     if phase == "terminate":
         name, known = ("status", words.status)
     return {} if known is not None or words.outcome is None else {name: words.outcome}
 
 
-def _error(phase: str, words: _ForeignMembers, outcome: str | None) -> Json | None:
-    """Return the error as an object, or None if there is none, or if it is an object already."""
+def _error_object(phase: str, words: _ForeignMembers, outcome: str | None) -> Json | None:
+    """Return the error as an object; None without an error, or if it is already an object."""
     if isinstance(words.error, str):
         return {"message": words.error}
     if words.error is not None or words.message is None:
@@ -89,9 +89,9 @@ def _error(phase: str, words: _ForeignMembers, outcome: str | None) -> Json | No
     return {"message": words.message} if is_wrong else None
 
 
-def _duration(event: Event, words: _ForeignMembers) -> int | float | None:
-    """Return the duration in milliseconds from the payload or from start and end, or None if `metrics` have it
-    already.
+def _duration_ms(event: Event, words: _ForeignMembers) -> int | float | None:
+    """Return the duration in milliseconds, from the payload or from start and end. None if `metrics` already have
+    it.
     """
     if measured_ms(event) is not None:
         return None

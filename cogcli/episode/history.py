@@ -94,7 +94,7 @@ def ask_from(request: Approval) -> DecisionRequest:
 
 
 def describe_answer(answer: ApprovalGranted | ApprovalRejected) -> str:
-    """Return who answered a request: by their own word, for the operating system, and by a signature."""
+    """Return who answered a request: the stated name, the operating system's user, and the signer."""
     word = "approved" if isinstance(answer, ApprovalGranted) else "rejected"
     role = f" ({answer.role})" if answer.role else ""
     signed = f"signed with {answer.signature.key}" if answer.signature else "unsigned"
@@ -102,7 +102,9 @@ def describe_answer(answer: ApprovalGranted | ApprovalRejected) -> str:
 
 
 def describe_system_user(answer: Approval) -> list[str]:
-    """Return the operating system's user who gave an answer, as one text; none for a log that does not say it."""
+    """Return the operating system's user who gave an answer, as a list of one text. Empty if the log does not record
+    it.
+    """
     if answer.os_uid is None and answer.os_user is None:
         return []
     number = "" if answer.os_uid is None else f"{answer.os_uid}"
@@ -127,14 +129,14 @@ def input_flags(requests: Sequence[InputRequested]) -> list[str]:
 
 
 def describe_given(answer: InputGiven) -> str:
-    """Return who answered a service that asked for input."""
+    """Return who answered a service's request for input."""
     word = "input given" if answer.action == "accept" else "input declined"
     user = "" if answer.os_uid is None else f", as {answer.os_user or 'user'} ({answer.os_uid})"
     return f"{word} by {answer.by}{user}"
 
 
 def describe_taken_approval(payload: ApprovalGranted) -> str:
-    """Return who gave an approval that a rerun took over, and where."""
+    """Return who gave an approval that a rerun reused, and in which episode."""
     role = f" ({payload.role})" if payload.role else ""
     episode = payload.taken_from.episode_id if payload.taken_from else ""
     return f"approved by {payload.by or ''}{role}, taken over: {payload.approval_id} of {episode}"
@@ -184,7 +186,7 @@ class History:
 
     @property
     def ms(self) -> int | None:
-        """Milliseconds of the root run, from its closing event, else its active time so far."""
+        """The milliseconds of the root run, from its closing event, or else its active time so far."""
         if self.root is None:
             return None
         return self.root.ms if self.root.ms is not None else self.active_time.milliseconds
@@ -218,14 +220,14 @@ class History:
         return turns + found
 
     def apply(self, event: Event) -> None:
-        """Take the next event of the log into account."""
+        """Add the next event of the log."""
         self.chained = self.chained or (not self.last and event.seq == 0 and event.phase == "start")
         self.last = event.timestamp or self.last
         self.episode_id = self.episode_id or event.episode_id
         self.trace_id = self.trace_id or event.trace_id or ""
         self.active_time.apply(event)
         payload = read_payload(event)
-        run = self._run(event.run_id or "")
+        run = self._run_with_id(event.run_id or "")
         if run is self.root:
             self.turns.apply(event, payload)
         self._apply_payload(run, event, payload)
@@ -241,7 +243,7 @@ class History:
             case RunStarted():
                 self._start_run(run, event, payload)
             case PlanCreated():
-                _plan(run, payload)
+                _apply_plan(run, payload)
             case RunTerminated():
                 run.ended_at, run.status = event.timestamp, str(payload.status) or "error"
                 run.ms = _measured_ms(event)
@@ -249,7 +251,7 @@ class History:
             case PolicyDecided():
                 _note_ruling(run, event, payload)
             case ApprovalGranted() if payload.taken_from is not None and event.step_id:
-                _step(run, event.step_id).approval = describe_taken_approval(payload)
+                _step_with_id(run, event.step_id).approval = describe_taken_approval(payload)
             case ApprovalGranted() | ApprovalRejected():
                 run.answers.setdefault(event.step_id or "", []).append(describe_answer(payload))
                 self.asks.apply(payload)
@@ -261,8 +263,8 @@ class History:
             case _:
                 self.asks.apply(payload)
 
-    def _run(self, id: str) -> RunHistory:
-        """Return the run of this id. The first run of the log is the root."""
+    def _run_with_id(self, id: str) -> RunHistory:
+        """Return the run with this id, adding it if it is new. The first run of the log is the root."""
         run = self.runs.get(id)
         if run is None:
             run = self.runs[id] = RunHistory(id)
@@ -284,14 +286,14 @@ class History:
         ):
             return
         run.depth = parent.depth + 1
-        _step(parent, event.step_id).child = run
+        _step_with_id(parent, event.step_id).child = run
 
     def _begin_step(self, run: RunHistory, event: Event, payload: StepStarted) -> None:
         step = self._update_status(run, event, payload, payload.step_status)
         if step is None:
             return
         step.begin(event.timestamp, payload)
-        step.overlaps = step.overlaps or _overlaps(run, step)
+        step.overlaps = step.overlaps or _runs_beside_others(run, step)
         run.running[step.id] = step
         parts = payload.items if payload.targets is None else len(payload.targets)
         if parts is not None and step.loop is None:
@@ -299,7 +301,7 @@ class History:
 
     def _answer_step(self, run: RunHistory, event: Event, payload: StepAnswered) -> None:
         if id := payload.step_id or event.step_id:
-            _step(run, id).answered = True
+            _step_with_id(run, id).answered = True
 
     def _end_step(self, run: RunHistory, event: Event, payload: StepFinished) -> None:
         step = self._update_status(run, event, payload, payload.step_status)
@@ -317,13 +319,13 @@ class History:
         id = payload.step_id or event.step_id
         if not id or not status:
             return None
-        step = _step(run, id)
-        self._count(run, step, status)
+        step = _step_with_id(run, id)
+        self._count_running(run, step, status)
         step.status = status
         return step
 
-    def _count(self, run: RunHistory, step: StepHistory, status: str) -> None:
-        """Update the running steps, and for an item, a round or a target the loop of its step."""
+    def _count_running(self, run: RunHistory, step: StepHistory, status: str) -> None:
+        """Update the running steps. For an item, a round or a target, update the loop of its step."""
         run.running.pop(step.id, None)
         path = StepPath(step.id)
         if path.is_step or path.in_call or (owner := run.steps.get(path.owner)) is None:
@@ -341,8 +343,8 @@ def history_of(events: Iterable[Event]) -> History:
     return folded
 
 
-def _step(run: RunHistory, id: str, key: str = "") -> StepHistory:
-    """Return the step, added if it is not known yet; `key` distinguishes steps with the same id."""
+def _step_with_id(run: RunHistory, id: str, key: str = "") -> StepHistory:
+    """Return the step, adding it if it is new. `key` distinguishes steps with the same id."""
     return run.steps.get(key or id) or run.add(key or id, id)
 
 
@@ -352,14 +354,16 @@ def _note_ruling(run: RunHistory, event: Event, payload: PolicyDecided) -> None:
     if event.step_id and (verdict not in ("", "allow") or payload.decision == "audit"):
         words = [verdict, payload.gate, f"by {payload.rule or payload.reason}"]
         words += [] if payload.enforced else ["not enforced"]
-        _step(run, event.step_id).ruling = " ".join(word for word in words if word)
+        _step_with_id(run, event.step_id).ruling = " ".join(word for word in words if word)
 
 
-def _plan(run: RunHistory, payload: PlanCreated) -> None:
+def _apply_plan(run: RunHistory, payload: PlanCreated) -> None:
     planned: set[str] = set()
     for number, record in enumerate(payload.step_records):
         if record.id:
-            step = _step(run, record.id, f"{record.id}\n{number}" if record.id in planned else "")
+            step = _step_with_id(
+                run, record.id, f"{record.id}\n{number}" if record.id in planned else ""
+            )
             planned.add(record.id)
             if step.status == "pending":
                 step.status = record.status or "pending"
@@ -367,8 +371,8 @@ def _plan(run: RunHistory, payload: PlanCreated) -> None:
             step.depends_on = record.depends_on
 
 
-def _overlaps(run: RunHistory, step: StepHistory) -> bool:
-    """Return whether another step is running, other than its owner and its parts."""
+def _runs_beside_others(run: RunHistory, step: StepHistory) -> bool:
+    """Return whether another step is running, apart from its owner and its parts."""
     return any(
         not StepPath(step.id).within(other.id) and not StepPath(other.id).within(step.id)
         for other in run.running.values()

@@ -79,7 +79,7 @@ def has_standing_permissions(started: Mapping[str, Any]) -> bool:
     return has_level or bool(given.confirmed_capabilities) or is_shadow
 
 
-def unmake(folder: Folder) -> None:
+def remove_unbegun(folder: Folder) -> None:
     """Remove an episode without a committed event, as far as possible. The caller holds the lock."""
     with contextlib.suppress(OSError):
         with contextlib.suppress(FileNotFoundError), folder.sub(BLOBS) as kept:
@@ -199,16 +199,15 @@ class Journal:
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """Write an event and return it for the state of the run (rule 4). Raise UnusableEnvironment `env.disk`."""
         version = self._redactor.version  # before the search, because any thread may add a secret
-        payload = self._mask(draft.payload, version)
-        event = self._append(draft, payload, durable, version)
+        payload = self._mask_payload(draft.payload, version)
+        event = self._append_masked(draft, payload, durable, version)
         if payload is draft.payload:
             return event
         return event._replace(payload=self._redactor.mask_known(draft.payload))
 
-    def _mask(self, payload: Json, version: object) -> Json:
-        """Return the payload without secrets; the same object if it has none.
-
-        The elements of a long list are not searched again for each event that names it.
+    def _mask_payload(self, payload: Json, version: object) -> Json:
+        """Return the payload with secrets masked; the same object if it has none. The elements of a long list are
+        searched only once, even if many events contain the list.
         """
         if self._shortener is not None:
             unknown = self._shortener.leave_out_clean(payload, version)
@@ -217,37 +216,38 @@ class Journal:
         return mask_payload(payload, self._redactor)
 
     def append_derived(self, draft: Draft, *, vouched: bool = True) -> Event:
-        """Append a durable event that is derived from the log, so that it is masked already.
-
-        Unless `vouched`, no checkpoint vouches for it.
+        """Append a durable event that is derived from the log and therefore already masked. Unless `vouched`, no
+        checkpoint vouches for it.
         """
         if not vouched:
             self._checkpoints.exclude_event(self._sequence)
-        return self._append(draft, draft.payload, True)
+        return self._append_masked(draft, draft.payload, True)
 
     def append_snapshot(self, draft: Draft) -> Event:
         """Append the evidence of a snapshot like `append_derived`, but without a sync."""
-        return self._append(draft, draft.payload, False)
+        return self._append_masked(draft, draft.payload, False)
 
-    def _append(self, draft: Draft, payload: Json, durable: bool, version: object = None) -> Event:
-        """Append an event whose payload has none of the secrets of this version."""
+    def _append_masked(
+        self, draft: Draft, payload: Json, durable: bool, version: object = None
+    ) -> Event:
+        """Append an event whose payload contains none of the secrets of this version."""
         last = self._is_last(draft)
         if self._failed is not None and not (last and self._use_reserve()):
-            raise self._refusal(self._failed)
+            raise self._disk_error(self._failed)
         if not self._sequence and draft.phase == "start":
-            payload = self._begin(payload)
+            payload = self._add_rules(payload)
         event = self._placed_event(draft, payload)
-        line = self._line(event, version)
+        line = self._event_line(event, version)
         is_announced = durable or self._announces_each or self._is_vouched_first(draft)
         is_first = not self._sequence
-        self._commit(line, event.timestamp, is_announced=is_announced, last=last)
+        self._commit_line(line, event.timestamp, is_announced=is_announced, last=last)
         if is_first:
             self._root = draft.run_id
         if self._each or (durable and self._syncs):
             self.sync()
         return event
 
-    def _commit(
+    def _commit_line(
         self, line: bytes, timestamp: str, *, is_announced: bool, last: bool = False
     ) -> None:
         head = f"sha256:{sha256(line).hexdigest()}"
@@ -270,7 +270,7 @@ class Journal:
         """
         if mask_payload(draft.payload, self._redactor) is not draft.payload:
             return None
-        line = EventLine(self._envelope(draft, draft.payload, 0, "", "", None))
+        line = EventLine(self._build_event(draft, draft.payload, 0, "", "", None))
         return None if may_refer(orjson.dumps(line.members)) else line
 
     @property
@@ -283,12 +283,13 @@ class Journal:
     def append_line(
         self, line: EventLine, values: tuple[object, ...], names: tuple[str, ...]
     ) -> str | None:
-        """Append an event of a step, given its line with all members that differ, and return its id.
+        """Append an event of a step, given its line with all variable members, and return its id. Raise
+        UnusableEnvironment `env.disk`.
 
         `values` are those that may contain a secret. `names` are ids, references and targets of the skill, which are
-        never JSON. Return None and append nothing if the event needs `append`: a value has to be masked, may be a
-        blob, is large or no JSON, an earlier write failed, every event is synced, or the clock went back. Raise
-        UnusableEnvironment `env.disk`.
+        never JSON. Return None without appending if the event needs `append`. That is so if a value must be masked, may
+        be a blob, is large or is not JSON. It is also so if an earlier write failed, every event is synced, or the
+        clock went back.
         """
         if self._failed is not None or self._each or self._rules != LATEST:
             return None
@@ -310,7 +311,7 @@ class Journal:
             self._unused = timestamp, identifier
             return None
         is_announced = self._announces_each or self._is_vouched_phase(line.phase)
-        self._commit(add_sum(text), timestamp, is_announced=is_announced)
+        self._commit_line(add_sum(text), timestamp, is_announced=is_announced)
         return identifier
 
     def _is_last(self, draft: Draft) -> bool:
@@ -318,8 +319,8 @@ class Journal:
         is_end = draft.phase == "terminate" or draft.event_type == "run.paused"
         return is_end and draft.run_id == self._root
 
-    def _begin(self, payload: Json) -> Json:
-        """Return the payload of the first event, with the rules of the log."""
+    def _add_rules(self, payload: Json) -> Json:
+        """Return the payload of the first event, with the rules of the log added."""
         self._rules = LATEST
         if has_standing_permissions(payload):
             self.announce_each()
@@ -337,9 +338,7 @@ class Journal:
         return phase in _VOUCHED_FIRST or not self._sequence % _CHECKPOINT_EVERY
 
     def _is_vouched_first(self, draft: Draft) -> bool:
-        """Return whether a checkpoint announces an event: one that may carry a permission, and one of every fixed
-        number.
-        """
+        """Return whether a checkpoint announces an event: one that may contain a permission, and every n-th event."""
         if self._is_vouched_phase(draft.phase):
             return True
         return draft.step_id is not None and StepPath(draft.step_id).in_call
@@ -350,9 +349,9 @@ class Journal:
         if timestamp < self._timestamp:
             timestamp, clamped = self._timestamp, "clamped"
         identifier = identifier or f"ev_{self._ids.ulid()}"
-        return self._envelope(draft, payload, self._sequence, identifier, timestamp, clamped)
+        return self._build_event(draft, payload, self._sequence, identifier, timestamp, clamped)
 
-    def _envelope(
+    def _build_event(
         self, draft: Draft, payload: Json, seq: int, identifier: str, timestamp: str, clamped: str | None
     ) -> Event:  # fmt: skip
         return Event(
@@ -360,13 +359,13 @@ class Journal:
             draft.phase, draft.event_type, payload, *draft[4:], self._head, clamped,
         )  # fmt: skip
 
-    def _line(self, event: Event, version: object = None) -> bytes:
+    def _event_line(self, event: Event, version: object = None) -> bytes:
         try:
             if self._shortener is not None:
                 event = event._replace(payload=self._shortener.recall(event.payload, version))
             text = orjson.dumps(to_json(event))
             if len(text) > (SMALL if self._rules > FIRST else SPILL) or may_refer(text):
-                short = event._replace(payload=self._shorten(event.payload, version))
+                short = event._replace(payload=self._shorten_payload(event.payload, version))
                 text = orjson.dumps(to_json(short))
         except TypeError as error:
             raise InternalError(
@@ -384,7 +383,7 @@ class Journal:
             )
         return line
 
-    def _shorten(self, payload: Json, version: object) -> Json:
+    def _shorten_payload(self, payload: Json, version: object) -> Json:
         """Return the payload with its large values in blobs."""
         if self._rules == FIRST:
             return spill(payload, self._blobs.put)
@@ -397,17 +396,17 @@ class Journal:
         """Write a line whose first write failed. Raise UnusableEnvironment unless it is the last line and the reserve
         has space for it.
         """
-        self._cut_off(error)
+        self._truncate_partial_line(error)
         if not (last and self._use_reserve()):
-            self._refuse(error)
+            self._raise_refusal(error)
         try:
             write_all(self._fd, line)
         except OSError as again:
-            self._cut_off(again)
-            self._refuse(again)
+            self._truncate_partial_line(again)
+            self._raise_refusal(again)
 
-    def _cut_off(self, error: OSError) -> None:
-        """Remove what a failed write left in the log."""
+    def _truncate_partial_line(self, error: OSError) -> None:
+        """Remove the bytes that a failed write left in the log."""
         try:
             os.ftruncate(self._fd, self._size)
         except OSError:
@@ -431,7 +430,7 @@ class Journal:
 
     @property
     def stored(self) -> int:
-        """The bytes of blobs stored so far."""
+        """The total bytes of blobs stored so far."""
         return self._blobs.stored
 
     @property
@@ -488,7 +487,7 @@ class Journal:
     def sync(self) -> None:
         """Sync all events to disk, unless durability is `none`. Raise UnusableEnvironment `env.disk`."""
         if self._failed is not None:
-            raise self._refusal(self._failed)
+            raise self._disk_error(self._failed)
         if not self._syncs:
             return
         try:
@@ -504,13 +503,13 @@ class Journal:
                 self._placed = True
         except OSError as error:
             self._final = True
-            self._refuse(error)
+            self._raise_refusal(error)
 
-    def _refuse(self, error: OSError) -> NoReturn:
+    def _raise_refusal(self, error: OSError) -> NoReturn:
         self._failed = error
-        raise self._refusal(error) from error
+        raise self._disk_error(error) from error
 
-    def _refusal(self, error: OSError) -> UnusableEnvironment:
+    def _disk_error(self, error: OSError) -> UnusableEnvironment:
         """Return the error of a log that can no longer be written, for this reason."""
         if isinstance(error, _LogChanged):
             return altered_error(self.directory, f"{EVENTS}: {error}")
@@ -528,7 +527,7 @@ class Journal:
             self._size,
         ):
             self._final = True
-            self._refuse(
+            self._raise_refusal(
                 _LogChanged(
                     f"{_CHANGED}, {log.fault or 'its last line is not the one written last'}"
                 )
@@ -550,7 +549,7 @@ class Journal:
             os.ftruncate(self._fd, size)
         except OSError as error:
             self._final = True
-            self._refuse(error)
+            self._raise_refusal(error)
         self.sync()
 
     def replace(self, name: str, data: bytes | Iterable[bytes]) -> None:
@@ -585,7 +584,7 @@ class Journal:
         """Close the journal, and remove the episode if it has no committed event. Return whether it was removed."""
         if self._sequence or self._size:
             return False
-        unmake(self.folder)
+        remove_unbegun(self.folder)
         self.close()
         return True
 

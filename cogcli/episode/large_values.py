@@ -158,13 +158,13 @@ class ValueShortener:
         self._version = version
         if not self._known:
             return payload
-        return {key: self._recall(member, key in _VALUES) for key, member in payload.items()}
+        return {key: self._recall_member(member, key in _VALUES) for key, member in payload.items()}
 
-    def _recall(self, value: Any, is_value: bool) -> Any:
-        """Return a member with such references. Only lists of inputs and outputs are cut."""
+    def _recall_member(self, value: Any, is_value: bool) -> Any:
+        """Return a member with the known references. Only lists of inputs and outputs are split."""
         if type(value) is dict:
             return {
-                key: self._recall(member, is_value or key in _VALUES)
+                key: self._recall_member(member, is_value or key in _VALUES)
                 for key, member in value.items()
             }
         if type(value) is not list:
@@ -172,7 +172,11 @@ class ValueShortener:
         if is_value:
             # A list of lists is cut as a whole, so that equal values have equal blobs.
             return self._find_reference(value) if len(value) >= LONG_LIST else value
-        return [self._recall(item, False) for item in value] if len(value) < LONG_LIST else value
+        return (
+            [self._recall_member(item, False) for item in value]
+            if len(value) < LONG_LIST
+            else value
+        )
 
     def _find_reference(self, items: list[Any]) -> object:
         """Return the reference of a list that begins with the elements of a known one, or the list itself."""
@@ -186,11 +190,11 @@ class ValueShortener:
 
     def shorten(self, payload: Json) -> Json:
         """Return the payload for the log."""
-        return {key: self._member(key, value) for key, value in payload.items()}
+        return {key: self._shorten_member(key, value) for key, value in payload.items()}
 
     def refer(self, value: object, *, limit: int = SMALL) -> object:
-        """Return the value for a document. If its JSON exceeds `limit` bytes, references replace its parts or all of
-        it.
+        """Return the value for a document. If its JSON exceeds `limit` bytes, references replace its parts or the whole
+        value.
         """
         text = orjson.dumps(value)
         if len(text) <= limit and not may_refer(text):
@@ -217,7 +221,7 @@ class ValueShortener:
         return is_reference(value) or (self._cuts_lists and is_list_reference(value))
 
     def _refer_list(self, items: list[Any], known: _CutParts) -> Json:
-        """Return the reference to a list in parts (rule 6), of which it begins with the known ones."""
+        """Return the reference to a list in parts (rule 6). The list begins with the known parts."""
         rest = items[known.length :]
         texts = [orjson.dumps(item) for item in rest]
         sizes = [len(text) for text in texts]
@@ -225,22 +229,24 @@ class ValueShortener:
         if max(sizes) > SMALL or any(map(may_refer, texts)):
             rest = [self.refer(item) for item in rest]
             sizes = [len(orjson.dumps(item)) for item in rest]
-        *whole, last = _cut(rest, sizes)
+        *whole, last = _split_list(rest, sizes)
         if whole:
             added = len(rest) - len(last)
             names = [reference_to(orjson.dumps(part), self._put) for part in whole]
             known = known.extend(texts[:added], names, texts[added])
         reference = reference_to(
-            orjson.dumps([*self._group(list(known.names)), last]), self._put, LIST_TYPE
+            orjson.dumps([*self._group_parts(list(known.names)), last]), self._put, LIST_TYPE
         )
         if size <= _LONGEST_KEPT:
-            self._remember(items, known, reference)
+            self._remember_list(items, known, reference)
         return reference
 
-    def _group(self, names: list[Json]) -> list[Json]:
-        """Return few references for the parts of a list: those of blobs that name them if there are many."""
+    def _group_parts(self, names: list[Json]) -> list[Json]:
+        """Return the references for the parts of a list. If the parts are many, blobs that list their names are
+        referenced instead.
+        """
         while sum(sizes := [len(orjson.dumps(name)) for name in names]) > PART:
-            groups = _cut(names, sizes)
+            groups = _split_list(names, sizes)
             names = [reference_to(orjson.dumps(group), self._put, LIST_TYPE) for group in groups]
         return names
 
@@ -249,8 +255,8 @@ class ValueShortener:
         fitting = (known.parts for known in self._known if known.parts.begin(text))
         return max(fitting, key=lambda parts: parts.length, default=_NO_PARTS)
 
-    def _remember(self, items: list[Any], parts: _CutParts, reference: Json) -> None:
-        """Remember a list instead of the one that it continues, if any."""
+    def _remember_list(self, items: list[Any], parts: _CutParts, reference: Json) -> None:
+        """Remember the parts of a list, replacing those of the list that it continues."""
         text = orjson.Fragment(orjson.dumps(reference))
         others = [known for known in self._known if not parts.text.startswith(known.parts.text)]
         self._known = [
@@ -258,8 +264,8 @@ class ValueShortener:
             _KnownList(items.copy(), parts, text, self._version),
         ]
 
-    def _member(self, key: str, value: object) -> object:
-        """Return a member of a payload with its large values replaced by references to blobs, at any depth."""
+    def _shorten_member(self, key: str, value: object) -> object:
+        """Return a member of a payload, with its large values replaced by references to blobs at any depth."""
         if key in _VALUES:
             return self.refer(value)
         if type(value) is str and len(value) < _SHORT:
@@ -269,20 +275,22 @@ class ValueShortener:
             return self.refer(value, limit=SPILL) if may_refer(text) else value
         short: object
         if type(value) is dict:
-            short = {name: self._member(name, member) for name, member in value.items()}
+            short = {name: self._shorten_member(name, member) for name, member in value.items()}
         elif type(value) is list:
             has_small_items = max(map(len, map(orjson.dumps, value))) <= SMALL
             if has_small_items and not may_refer(text):
                 return value if len(text) <= SPILL else reference_to(text, self._put)
-            short = [self._member(key, member) for member in value]
+            short = [self._shorten_member(key, member) for member in value]
         else:
             return self.refer(value, limit=SPILL)
         text = orjson.dumps(short)
         return short if len(text) <= SPILL else reference_to(text, self._put)
 
 
-def _cut(items: list[Any], sizes: list[int]) -> Iterator[list[Any]]:
-    """Yield the parts of a list, whose elements have these sizes: as many in each as fit into `PART`, at least one."""
+def _split_list(items: list[Any], sizes: list[int]) -> Iterator[list[Any]]:
+    """Yield the parts of a list whose elements have these sizes. Each part has as many elements as fit into `PART`, and
+    at least one.
+    """
     ends = list(accumulate(sizes))
     begin = size = 0
     while begin < len(items):
@@ -311,36 +319,36 @@ class BlobReader:
         missing, altered or beyond the bound.
         """
         self._left, self._joins_lists = MAX_BLOB, rules >= _LISTS_FROM
-        return {key: self._value(member, 0) for key, member in payload.items()}
+        return {key: self._resolve_value(member, 0) for key, member in payload.items()}
 
     def expand_document(self, value: object) -> Any:
         """Return a value of a document with its blobs in place, as far as they exist."""
         self._left, self._joins_lists = MAX_BLOB, True
-        return self._value(value, 0)
+        return self._resolve_value(value, 0)
 
-    def _value(self, value: object, depth: int) -> object:
+    def _resolve_value(self, value: object, depth: int) -> object:
         if type(value) is dict and "$blob" in value:
             if is_reference(value):
-                return self._blob(value, depth)
+                return self._resolve_blob(value, depth)
             if self._joins_lists and is_list_reference(value):
-                return self._list(value, depth)
-        return self._inside(value, depth)
+                return self._resolve_list(value, depth)
+        return self._resolve_members(value, depth)
 
-    def _list(self, reference: Json, depth: int) -> object:
-        """Return the list of a reference, or the reference if any part is missing."""
-        names = self._load(reference)
+    def _resolve_list(self, reference: Json, depth: int) -> object:
+        """Return the list of a reference; the reference itself if any part is missing."""
+        names = self._load_blob(reference)
         joined: list[Any] = []
         if type(names) is not list or depth > _DEEPEST:
             return reference
         for name in names:
-            part = self._part(name, depth + 1)
+            part = self._read_part(name, depth + 1)
             if part is None:
                 return reference
             joined += part
         return joined
 
-    def _part(self, name: object, depth: int) -> list[Any] | None:
-        """Return the elements of one part of a list. None if its blob is missing or is not a list."""
+    def _read_part(self, name: object, depth: int) -> list[Any] | None:
+        """Return the elements of one part of a list; None if its blob is missing or is not a list."""
         known = self._find_part(name)
         if known is not None:
             return known if self._left >= 0 else None
@@ -348,13 +356,13 @@ class BlobReader:
             return self._part_in_blob(name, depth)
         found = name
         if is_list_reference(name):
-            found = self._list(name, depth)
+            found = self._resolve_list(name, depth)
         elif may_refer(orjson.dumps(name)):
-            found = self._inside(name, depth)
+            found = self._resolve_members(name, depth)
         return found if type(found) is list else None
 
     def _find_part(self, name: object) -> list[Any] | None:
-        """Return a part that was read before, and count its bytes. None if the name is not of such a part."""
+        """Return a part from the cache, and count its bytes; None if the cache does not have it."""
         if type(name) is not dict or len(name) != 3 or name.get("media_type") != PLAIN_TYPE:
             return None
         digest, size = name.get("$blob"), name.get("bytes")
@@ -368,7 +376,7 @@ class BlobReader:
 
     def _part_in_blob(self, name: Json, depth: int) -> list[Any] | None:
         before = self._left
-        found = self._blob(name, depth)
+        found = self._resolve_blob(name, depth)
         if type(found) is not list:
             return None
         if before - self._left == name["bytes"]:  # the part names no blob itself
@@ -377,25 +385,25 @@ class BlobReader:
                 del self._parts[next(iter(self._parts))]
         return found
 
-    def _inside(self, value: object, depth: int) -> object:
+    def _resolve_members(self, value: object, depth: int) -> object:
         if depth > _DEEPEST:
             return value
         if type(value) is dict:
-            return {key: self._value(member, depth + 1) for key, member in value.items()}
+            return {key: self._resolve_value(member, depth + 1) for key, member in value.items()}
         if type(value) is list:
-            return [self._value(member, depth + 1) for member in value]
+            return [self._resolve_value(member, depth + 1) for member in value]
         return value
 
-    def _blob(self, reference: Json, depth: int) -> object:
-        held = self._load(reference)
+    def _resolve_blob(self, reference: Json, depth: int) -> object:
+        held = self._load_blob(reference)
         if held is MISSING:
             return reference
         if type(held) is str:
             return self._share_text(reference["$blob"], held)
-        return self._inside(held, depth) if self._names_blobs else held
+        return self._resolve_members(held, depth) if self._names_blobs else held
 
-    def _load(self, reference: Json) -> Any:
-        """Return the JSON value in a blob, or MISSING if it is missing, altered or beyond the bound."""
+    def _load_blob(self, reference: Json) -> Any:
+        """Return the JSON value in a blob; MISSING if it is missing, altered or beyond the bound."""
         self._left -= reference["bytes"]
         beyond = self._left < 0 or reference["bytes"] < 0
         # The empty digest counts as a missing blob.

@@ -41,8 +41,8 @@ def learn_lines(fold: LogFold) -> bytes:
         "agent_id": "system",
         "basis": {
             "success": summary.success(fold),
-            "reasons": _reasons(fold),
-            "latencies": _latencies(fold),
+            "reasons": _failure_reasons(fold),
+            "latencies": _step_latencies(fold),
             "counts": summary.counts(fold),
         },
         "proposals": [proposal for rule in _RULES for proposal in rule(fold)][:MAX_PROPOSALS],
@@ -56,13 +56,13 @@ def learn_lines(fold: LogFold) -> bytes:
     return orjson.dumps(reflection, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _reasons(fold: LogFold) -> list[str]:
+def _failure_reasons(fold: LogFold) -> list[str]:
     error = fold.projection.error() or {}
     reasons = (fold.projection.end.status_reason, error.get("code"), error.get("message"))
     return list(dict.fromkeys(reason for reason in reasons if type(reason) is str and reason))
 
 
-def _latencies(fold: LogFold) -> Json:
+def _step_latencies(fold: LogFold) -> Json:
     latencies = summary.step_latency_ms(fold)
     slowest = max(latencies, key=latencies.__getitem__, default=None)
     return {
@@ -72,10 +72,10 @@ def _latencies(fold: LogFold) -> Json:
     }
 
 
-def _fallbacks(fold: LogFold) -> Iterator[Json]:
+def _fallback_proposals(fold: LogFold) -> Iterator[Json]:
     for binding in (uses := fold.counters.fallbacks).counts:
         text = f"binding `{binding}` needed its fallback: repair it, or make the fallback the first choice"
-        yield _proposal("binding-fallback", binding, text, uses)
+        yield _build_proposal("binding-fallback", binding, text, uses)
 
 
 def _slow_steps(fold: LogFold) -> Iterator[Json]:
@@ -83,14 +83,14 @@ def _slow_steps(fold: LogFold) -> Iterator[Json]:
     limit = STEP_SECONDS if limit is None else limit
     for step in (uses := fold.counters.slow).counts:
         text = f"step `{step}` used more than 80 % of its {limit:g} s"
-        yield _proposal("step-timeout", step, text, uses)
+        yield _build_proposal("step-timeout", step, text, uses)
 
 
 def _second_tries(fold: LogFold) -> Iterator[Json]:
     for step in (uses := fold.counters.retried).counts:
         if step not in fold.counters.needed_more:
             text = f"step `{step}` always succeeded on the second try: look at what fails the first time"
-            yield _proposal("second-try", step, text, uses)
+            yield _build_proposal("second-try", step, text, uses)
 
 
 def _spent_budgets(fold: LogFold) -> Iterator[Json]:
@@ -98,13 +98,13 @@ def _spent_budgets(fold: LogFold) -> Iterator[Json]:
         limit, used = budget["limit"], budget["used"]
         if limit and used is not None and used / limit > NEARLY:
             text = f"budget `{name}` was nearly spent: {used} of {limit}"
-            yield _proposal("budget-spent", name, text, _ending(fold, name))
+            yield _build_proposal("budget-spent", name, text, _uses_at_end(fold, name))
 
 
 def _missing_outputs(fold: LogFold) -> Iterator[Json]:
     for name in fold.projection.end.required_missing:
         text = f"output `{name}` was never produced: no step that ran writes it"
-        yield _proposal("output-missing", str(name), text, _ending(fold, str(name)))
+        yield _build_proposal("output-missing", str(name), text, _uses_at_end(fold, str(name)))
 
 
 def _high_pressure(fold: LogFold) -> Iterator[Json]:
@@ -119,7 +119,7 @@ def _high_pressure(fold: LogFold) -> Iterator[Json]:
                     uses.add(use)
         if turns := uses.counts[signal]:
             text = f"`{signal}` was {HIGH} or more in {turns} turns, three or more in a row: see what it asks for"
-            yield _proposal("high-pressure", signal, text, uses)
+            yield _build_proposal("high-pressure", signal, text, uses)
 
 
 def _high_rows(signal: str, pressed: list[tuple[Json, str]]) -> Iterator[list[Use]]:
@@ -136,7 +136,7 @@ def _high_rows(signal: str, pressed: list[tuple[Json, str]]) -> Iterator[list[Us
 
 
 _RULES: Final = (
-    _fallbacks,
+    _fallback_proposals,
     _slow_steps,
     _second_tries,
     _spent_budgets,
@@ -145,14 +145,14 @@ _RULES: Final = (
 )
 
 
-def _ending(fold: LogFold, about: str) -> Uses:
+def _uses_at_end(fold: LogFold, about: str) -> Uses:
     uses = Uses()
     if (ended := fold.projection.terminated) is not None:
         uses.add(Use(about, ended.id))
     return uses
 
 
-def _proposal(kind: str, about: str, text: str, uses: Uses) -> Json:
+def _build_proposal(kind: str, about: str, text: str, uses: Uses) -> Json:
     return {
         "kind": kind,
         "about": about,

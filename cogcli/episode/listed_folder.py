@@ -25,24 +25,24 @@ class ListedFolder(Folder):
         super().__init__(path, None)
         self._inner = inner
 
-    def _sizes(self) -> Mapping[str, int]:
-        """Return the size of each file, by name."""
+    def _file_sizes(self) -> Mapping[str, int]:
+        """Return the size of each file in bytes, by name."""
         raise NotImplementedError
 
     def names(self) -> list[str]:
-        return [*self._sizes(), *self._inner]
+        return [*self._file_sizes(), *self._inner]
 
     def entries(self) -> dict[str, os.stat_result]:
-        sizes = {**self._sizes(), **dict.fromkeys(self._inner, 0)}
-        return {name: self._stat(name, size) for name, size in sorted(sizes.items())}
+        sizes = {**self._file_sizes(), **dict.fromkeys(self._inner, 0)}
+        return {name: self._stat_result(name, size) for name, size in sorted(sizes.items())}
 
-    def _stat(self, name: str, size: int) -> os.stat_result:
-        return os.stat_result((self._mode(name), 0, 0, 1, 0, 0, size, 0, 0, 0))
+    def _stat_result(self, name: str, size: int) -> os.stat_result:
+        return os.stat_result((self._entry_mode(name), 0, 0, 1, 0, 0, size, 0, 0, 0))
 
-    def _mode(self, name: str) -> int:
+    def _entry_mode(self, name: str) -> int:
         if name in self._inner:
             return _DIRECTORY
-        return _FILE if name in self._sizes() else 0
+        return _FILE if name in self._file_sizes() else 0
 
     def sub(self, name: str) -> Folder:
         if name not in self._inner:
@@ -53,7 +53,7 @@ class ListedFolder(Folder):
         return False
 
     def size(self, name: str) -> int:
-        size = self._sizes().get(name)
+        size = self._file_sizes().get(name)
         if size is None:
             raise UnreadableFile(str(self.path / name), "missing", "does not exist")
         return size

@@ -53,7 +53,7 @@ class Uses:
 
 
 class Counters:
-    """Counts over the events so far."""
+    """Counts of the events read so far."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -105,14 +105,14 @@ class Counters:
 
     def _count_act(self, event: Event, row: EventType, act: SharedActivity, is_root: bool) -> None:
         if row.closes:
-            self._finish(event, act, is_root)
+            self._count_end(event, act, is_root)
         elif row.starts:
-            self._start(event, act)
+            self._count_start(event, act)
         elif row.repeats and act.reason not in ("fallback", "answered"):
             self.retries += 1
             self._open_retries[event.step_id or ""] += 1
 
-    def _start(self, event: Event, act: SharedActivity) -> None:
+    def _count_start(self, event: Event, act: SharedActivity) -> None:
         if act.binding is None:
             return
         self.calls += 1
@@ -121,7 +121,7 @@ class Counters:
         if self.first_action is None:
             self.first_action = event.timestamp
 
-    def _finish(self, event: Event, act: SharedActivity, is_root: bool) -> None:
+    def _count_end(self, event: Event, act: SharedActivity, is_root: bool) -> None:
         step_id = event.step_id or ""
         latency = act.latency_ms if type(act.latency_ms) is int else None
         if is_root and not StepPath(step_id).in_call:

@@ -118,8 +118,8 @@ class Lines:
             rest = b""
         self.tail = rest
 
-    def holding(self, *marks: bytes) -> Iterator[NumberedLine]:
-        """Yield the lines that end with a newline and hold one of these texts. Other lines are only counted."""
+    def containing(self, *marks: bytes) -> Iterator[NumberedLine]:
+        """Yield the complete lines that contain one of these texts. Other lines are only counted."""
         number, rest = 0, b""
         for chunk in self._chunks:
             data = rest + chunk
@@ -141,16 +141,16 @@ class Lines:
             yield from batch
 
     def batches(self, *, sound: bool = False) -> Iterator[list[LineObject]]:
-        """Yield the lines of `objects`, at most `BATCH` at a time.
+        """Yield the lines of `objects`, at most `BATCH` at a time, without waiting for later lines.
 
-        A reader that does one thing to all lines of a batch, and then the next, needs half the time of one that does
-        all things to each line, because its code stays in the caches of the processor. A line that names a blob is a
-        batch of its own: the values of many blobs may not fit into memory. No batch waits for a later line.
+        Processing a batch in several passes takes half the time of handling line by line, because the code stays in the
+        processor's caches. A line that refers to a blob is a separate batch: the values of many blobs may not fit into
+        memory.
         """
         checksums = Checksums() if sound else None
         chunks = self._by_chunk()
         for lines in chunks:
-            for part in _split(lines):
+            for part in _split_batches(lines):
                 batch: list[LineObject] = []
                 refused = _parse_lines(part, batch, checksums)
                 if batch:
@@ -164,10 +164,10 @@ class Lines:
                 if is_last and not refused.is_json and is_torn(line):
                     self.torn = len(line) + 1 + len(self.tail)
                 return
-        self._end()
+        self._check_tail()
 
-    def _end(self) -> None:
-        """Judge the bytes after the last newline."""
+    def _check_tail(self) -> None:
+        """Check the bytes after the last newline."""
         if self.too_long:
             why = f"longer than {LONGEST_LINE:,} bytes"
             self.refused = InvalidLogLine(self.too_long, why, False)
@@ -178,7 +178,7 @@ class Lines:
             self.refused = InvalidLogLine(self.count + 1, why, False)
 
 
-def _split(lines: list[NumberedLine]) -> Iterator[list[NumberedLine]]:
+def _split_batches(lines: list[NumberedLine]) -> Iterator[list[NumberedLine]]:
     for start in range(0, len(lines), BATCH):
         part = lines[start : start + BATCH]
         if any([may_refer(line) for _, line in part if RARE in line]):  # noqa: C419  # a generator takes longer
@@ -209,7 +209,7 @@ def _parse_lines(
 
 
 def first_line(folder: Folder) -> bytes:
-    """Return the first committed line of an episode's log. Empty if there is none. Raise UnreadableFile."""
+    """Return the first committed line of an episode's log; empty if the log has none. Raise UnreadableFile."""
     return next((line for _, line in Lines(folder.chunks(EVENTS))), b"")
 
 
@@ -245,10 +245,10 @@ def is_torn_tail(tail: bytes) -> bool:
 
 
 def parse_line(line: bytes) -> Json:
-    """Return the object of one line, strictly. Raise InvalidJson.
+    """Return the object of one line, parsed strictly. Raise InvalidJson.
 
-    A line that we wrote gives the same bytes again, which no repeated key or odd number survives; any other line
-    is read by the strict parser.
+    A line that cogcli wrote serializes to the same bytes again, which excludes repeated keys and unusual numbers. Any
+    other line is read by the strict parser.
     """
     try:
         value = orjson.loads(line)

@@ -29,15 +29,13 @@ Warn = Callable[[CogcliError], None]
 
 
 class EventLog:
-    """The events of an episode's directory, by path or open, or of a log's bytes, then without blobs: an iterable of
-    (line number, event).
+    """The events of an episode as an iterable of (line number, event). The source is a path, an open folder, or the
+    bytes of a log (then without blobs).
 
-    With `wait` a growing log is followed: `wait` is called while there is nothing new, until no run holds the lock. A
-    run that pauses, ends or dies releases its lock.
-
-    Once iterated: `torn` counts the omitted bytes, `stopped` is the reason of an early end, `unresolved` counts the
-    blobs that are missing, altered or unreadable. Iterating raises UnusableEnvironment `episode.unreadable` if there is
-    no log.
+    With `wait` a growing log is followed until no run holds its lock: `wait` is called whenever the log has no new
+    events. A run that pauses, ends or dies releases the lock. After iteration, `torn` is the number of omitted bytes
+    and `stopped` the reason of an early end. `unresolved` counts the blobs that are missing, altered or unreadable.
+    Iterating raises UnusableEnvironment `episode.unreadable` without a log.
     """
 
     def __init__(
@@ -52,14 +50,14 @@ class EventLog:
     def __iter__(self) -> Iterator[tuple[int, Event]]:
         source = self._source
         if isinstance(source, bytes):
-            yield from self._events([source], BlobReader(no_blob))
+            yield from self._iterate_events([source], BlobReader(no_blob))
         elif isinstance(source, Path):
             with refusals.open_episode(source) as folder:
-                yield from self._in(folder)
+                yield from self._iterate_folder(folder)
         else:
-            yield from self._in(source)
+            yield from self._iterate_folder(source)
 
-    def _in(self, folder: Folder) -> Iterator[tuple[int, Event]]:
+    def _iterate_folder(self, folder: Folder) -> Iterator[tuple[int, Event]]:
         with closing(blobs.BlobFolder(folder)) as kept:
 
             def get(digest: str) -> bytes | None:
@@ -68,11 +66,13 @@ class EventLog:
                 return data
 
             try:
-                yield from self._events(folder.chunks(EVENTS, self._wait), BlobReader(get))
+                yield from self._iterate_events(folder.chunks(EVENTS, self._wait), BlobReader(get))
             except UnreadableFile as error:
                 raise refusals.no_log_error(folder, error) from error
 
-    def _events(self, chunks: Iterable[bytes], reader: BlobReader) -> Iterator[tuple[int, Event]]:
+    def _iterate_events(
+        self, chunks: Iterable[bytes], reader: BlobReader
+    ) -> Iterator[tuple[int, Event]]:
         lines, rules = Lines(chunks), FIRST
         for batch in lines.batches(sound=True):
             if batch[0][0] == 1:

@@ -103,7 +103,9 @@ def entry(name: str, digest: str, size: int) -> Json:
 
 def list_files(folder: Folder) -> list[Json]:
     """Return the manifest entries of all files except the manifest, by name. Raise UnreadableFile."""
-    entries = [entry(name, *measure(folder, name)) for name in _regular(folder) if name != MANIFEST]
+    entries = [
+        entry(name, *measure(folder, name)) for name in _regular_files(folder) if name != MANIFEST
+    ]
     try:
         kept = folder.sub(BLOBS)
     except FileNotFoundError:
@@ -113,11 +115,11 @@ def list_files(folder: Folder) -> list[Json]:
         why = f"cannot be read: {error.strerror}"
         raise UnreadableFile(str(folder.path / BLOBS), "unreadable", why) from error
     with kept:
-        entries += [entry(f"{BLOBS}/{name}", *measure(kept, name)) for name in _regular(kept)]
+        entries += [entry(f"{BLOBS}/{name}", *measure(kept, name)) for name in _regular_files(kept)]
     return sorted(entries, key=itemgetter("name"))
 
 
-def _regular(folder: Folder) -> list[str]:
+def _regular_files(folder: Folder) -> list[str]:
     return [
         name
         for name, found in folder.entries().items()
@@ -204,9 +206,7 @@ def _named_file(item: object) -> NamedFile | str:
 
 
 def is_inside(name: str) -> bool:
-    """Return whether a name is a plain relative path, so that following it stays inside the directory it starts
-    from.
-    """
+    """Return whether a name is a plain relative path, so that it cannot leave the directory."""
     return (
         len(name) <= _LONGEST
         and not re.search(_UNPRINTABLE, name)
@@ -253,7 +253,7 @@ def read_seal(directory: Path) -> tuple[str, str] | None:
 
 
 class FileStatus(NamedTuple):
-    """One file: its number of lines, 0 for documents, and whether it is what the manifest names."""
+    """One file: its number of lines (0 for documents), and whether it matches the manifest."""
 
     name: str
     lines: int
@@ -278,7 +278,7 @@ def file_statuses(folder: Folder) -> Iterator[FileStatus]:
             if error.reason != "missing" or name in listed.files:
                 yield FileStatus(name, 0, False)
     for name, file in listed.files.items():
-        if name not in _SHOWN and _differs(folder, file):
+        if name not in _SHOWN and _differs_from_entry(folder, file):
             yield FileStatus(name, 0, False)
 
 
@@ -289,8 +289,8 @@ def _count_lines(folder: Folder, name: str) -> int:
     return sum(chunk.count(b"\n") for chunk in chunks)
 
 
-def _differs(folder: Folder, file: NamedFile) -> bool:
-    """Return whether a file is not the one that the manifest names, or cannot be read."""
+def _differs_from_entry(folder: Folder, file: NamedFile) -> bool:
+    """Return whether a file differs from its entry in the manifest, or cannot be read."""
     try:
         return bool(describe_change(folder, file))
     except UnreadableFile:

@@ -49,17 +49,17 @@ class MemoryFolder(ListedFolder):
         self._open: dict[str, int] = {}
         """The descriptors of files that are being written."""
 
-    def _sizes(self) -> Mapping[str, int]:
+    def _file_sizes(self) -> Mapping[str, int]:
         sizes = {name: len(data) for name, data in self._files.items()}
         return sizes | {name: os.fstat(fd).st_size for name, fd in self._open.items()}
 
-    def _has(self, name: str) -> bool:
+    def _has_file(self, name: str) -> bool:
         return name in self._files or name in self._open
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def holds(self, name: str) -> bool:
-        return self._has(name)
+        return self._has_file(name)
 
     def size(self, name: str) -> int:
         fd = self._open.get(name)
@@ -68,7 +68,7 @@ class MemoryFolder(ListedFolder):
     def chunks(
         self, name: str, wait: Callable[[], None] | None = None
     ) -> Generator[bytes, None, None]:
-        if not self._has(name):
+        if not self._has_file(name):
             raise UnreadableFile(str(self.path / name), "missing", "does not exist")
         fd = self._open.get(name)
         if fd is None:
@@ -80,14 +80,14 @@ class MemoryFolder(ListedFolder):
             offset += len(chunk)
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
-        if not self._has(name):
+        if not self._has_file(name):
             raise UnreadableFile(str(self.path / name), "missing", "does not exist")
         return self.descriptor(name, os.O_APPEND if appending else os.O_RDONLY)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def descriptor(self, name: str, flags: int) -> int:
-        if not self._has(name):
+        if not self._has_file(name):
             if not flags & os.O_CREAT:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
             self._open[name] = _create_file(flags)
@@ -97,21 +97,21 @@ class MemoryFolder(ListedFolder):
         return os.dup(self._open[name])
 
     def create(self, name: str, flags: int) -> int:
-        if self._has(name):
+        if self._has_file(name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         return self.descriptor(name, flags | os.O_CREAT)
 
     def replace(self, name: str, data: bytes | Iterable[bytes], *, sync: bool = True) -> None:
         whole = data if isinstance(data, bytes) else b"".join(data)
-        self._drop(name)
+        self._drop_file(name)
         self._files[name] = whole
 
     def unlink(self, name: str) -> None:
-        if not self._has(name):
+        if not self._has_file(name):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-        self._drop(name)
+        self._drop_file(name)
 
-    def _drop(self, name: str) -> None:
+    def _drop_file(self, name: str) -> None:
         self._files.pop(name, None)
         if name in self._open:
             os.close(self._open.pop(name))
@@ -132,14 +132,14 @@ class MemoryFolder(ListedFolder):
         del self._folders[name]
 
     def sync(self) -> None:
-        """Do nothing: there is no disk."""
+        """Do nothing, since memory needs no sync."""
 
     def sync_with_parent(self) -> None:
-        """Do nothing: there is no disk."""
+        """Do nothing, since memory needs no sync."""
 
     def close(self) -> None:
-        """End the writing. The bytes stay readable. May be called twice."""
+        """Stop accepting writes. The bytes stay readable. May be called twice."""
         for name in list(self._open):
             data = b"".join(self.chunks(name))
-            self._drop(name)
+            self._drop_file(name)
             self._files[name] = data

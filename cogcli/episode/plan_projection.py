@@ -25,7 +25,7 @@ _VOCABULARY: Final = {"kind": (STEP_KINDS, "plan"), "status": (STEP_STATUSES, "p
 
 
 class PlanProjection:
-    """The plan after the events so far."""
+    """The plan after the events read so far."""
 
     def __init__(self, on_repair: FindingSink = ignore_message) -> None:
         self._on_repair = on_repair
@@ -39,13 +39,13 @@ class PlanProjection:
         if event.phase == "act":
             self.apply_act(read_record(SharedActivity, event.payload))
         elif event.phase == "plan":
-            self._start(event)
+            self._start_step(event)
 
     def result(self) -> Json:
         """Return the plan of `state.json`. It shares its steps with this projection."""
         return {**self._head, "steps": self.steps}
 
-    def _start(self, event: Event) -> None:
+    def _start_step(self, event: Event) -> None:
         payload = event.payload
         if type(payload) is not dict:
             self._on_repair("the payload of a plan event is not an object: no plan")
@@ -84,9 +84,9 @@ class PlanProjection:
             }
             yield {
                 "id": step_id,
-                "kind": self._word(step_id, "kind", step.kind),
+                "kind": self._known_word(step_id, "kind", step.kind),
                 "description": step.description or step.uses or step_id,
-                "status": self._word(step_id, "status", step.status),
+                "status": self._known_word(step_id, "status", step.status),
                 **{key: value for key, value in optional.items() if value is not None},
                 **{key: value for key, value in record.items() if key.startswith("x-")},
             }
@@ -100,12 +100,12 @@ class PlanProjection:
             kind, colon, description = label.partition(":")
             yield {
                 "id": step_id,
-                "kind": self._word(step_id, "kind", kind.strip() if colon else "plan"),
+                "kind": self._known_word(step_id, "kind", kind.strip() if colon else "plan"),
                 "description": (description if colon else label).strip(),
                 "status": "pending",
             }
 
-    def _word(self, step_id: str, member: str, word: object) -> str:
+    def _known_word(self, step_id: str, member: str, word: object) -> str:
         """Return the kind or the status of a step. A word outside the vocabulary is replaced and reported."""
         words, other = _VOCABULARY[member]
         if type(word) is str and word in words:

@@ -88,7 +88,7 @@ class Projection:
 
     @property
     def started_at(self) -> str:
-        """When the root run started, the empty text before any event."""
+        """The start time of the root run; empty before the first event."""
         return self._began.timestamp if self._began else ""
 
     @property
@@ -104,7 +104,7 @@ class Projection:
         if event.seq is None:
             event, act = translate_event(event), None
         if self._began is None:
-            self._begin(event)
+            self._begin_root(event)
         if self.decision is not None:
             try:
                 self.decision.apply(event)
@@ -133,7 +133,7 @@ class Projection:
         if action is not None:
             self.actions.append(action)
 
-    def _begin(self, first: Event) -> None:
+    def _begin_root(self, first: Event) -> None:
         self.root, self._began = first.run_id, first
         if first.phase != "start":
             self._on_repair("the log does not begin with a start event")
@@ -143,7 +143,7 @@ class Projection:
         """Return whether an event belongs to the root run. Events of foreign logs may have no run."""
         return event.run_id == self.root or event.run_id is None or self.root is None
 
-    def _start(self, event: Event) -> None:
+    def _start_nested(self, event: Event) -> None:
         self._began = event
         payload = object_of(event.payload)
         members = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
@@ -160,7 +160,7 @@ class Projection:
 
     def _apply_to_root(self, event: Event, row: EventType) -> None:
         if event.phase == "start" and not self.start.json:
-            self._start(event)
+            self._start_nested(event)
             return
         try:
             apply(self.state, event)
@@ -174,7 +174,7 @@ class Projection:
         if event.phase == "plan":
             self.plan.apply(event)
         elif event.phase == "terminate":
-            self._end(event)
+            self._end_run(event)
         else:
             self._beliefs.apply(event)
 
@@ -184,7 +184,7 @@ class Projection:
             if type(file) is dict and type(path := file.get("path")) is str:
                 self.artifacts[path] = file
 
-    def _end(self, event: Event) -> None:
+    def _end_run(self, event: Event) -> None:
         self.terminated = event
         self.end = read_record(SharedEnd, event.payload)
         word = self.end.status
@@ -197,10 +197,11 @@ class Projection:
     # -- the document -------------------------------------------------------------------------------------------------
 
     def result(self, put: Put = digest) -> Json:
-        """Return `state.json` as an object. It shares values with this projection, so serialize it before the
-        next event. An ActionLog stands in it as such: `state_text` writes it.
+        """Return `state.json` as an object.
 
-        Under rules 2 references replace large values: `put` takes the JSON of each and returns its digest.
+        It shares values with this projection, so serialize it before the next event. Actions remain an ActionLog, which
+        `state_text` writes. Under rules 2 references replace large values: `put` stores the JSON of each and returns
+        its digest.
         """
         links = dict(TERMINAL_LINKS if self.terminated else OPEN_LINKS)
         if self.decision is not None:
@@ -208,7 +209,7 @@ class Projection:
         document = {
             "version": VERSION,
             "state_schema_version": SCHEMA_VERSION,
-            "episode": self._episode(),
+            "episode": self._episode_part(),
             "goal": self.goal(),
             "beliefs": self._beliefs.beliefs(self.state),
             "plan": self.plan.result(),
@@ -222,7 +223,7 @@ class Projection:
             if self.decision.agent:
                 document["x-agent"] = self.decision.agent
         if self.rules > FIRST:
-            _shorten(document, ValueShortener(put, self.rules))
+            _shorten_document(document, ValueShortener(put, self.rules))
         return document
 
     def goal(self) -> Json:
@@ -249,7 +250,7 @@ class Projection:
         goal = self.state.frame.goal
         return self.start.task or (goal if type(goal) is str else "")
 
-    def _episode(self) -> Json:
+    def _episode_part(self) -> Json:
         began, start = self._began, self.start
         members = {
             "id": began.episode_id if began else "",
@@ -265,7 +266,9 @@ class Projection:
         return {name: value for name, value in members.items() if value is not None}
 
     def metrics(self) -> Json:
-        """Return steps of the plan, time, and the run's own sums; then the other metrics of the terminate event."""
+        """Return the plan's steps, the time and the run's sums, followed by the other metrics of the terminate
+        event.
+        """
         steps = self.plan.steps
         metrics: Json = {
             "steps_completed": sum(step["status"] == "done" for step in steps),
@@ -308,7 +311,7 @@ _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "ext
 """The members of `x-cognitive` that hold values."""
 
 
-def _shorten(document: Json, values: ValueShortener) -> None:
+def _shorten_document(document: Json, values: ValueShortener) -> None:
     """Replace large values with references. Outputs stay complete as far as possible, for their readers."""
     outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
     outcomes["outputs"] = {

@@ -30,7 +30,7 @@ _NODES: Final = 20
 
 
 class Redemption(Record):
-    """The content of a file: whose approval it is, which run took it over, and when the approval expires."""
+    """The content of a file: the approval's origin, the run that reused it, and the time when it expires."""
 
     approval_id: str = ""
     from_episode: str = ""
@@ -48,10 +48,10 @@ def redeemed_folder(runs_dir: str | Path) -> Path:
 
 
 def redeem(runs_dir: str | Path, redemption: Redemption, *, shared: bool = False) -> None:
-    """Take over an approval, synced. Raise FileExistsError if it was taken over before.
+    """Record on disk that a run reuses an approval. Raise FileExistsError if another run has reused it.
 
-    `shared`: other users of the group take over approvals here, too. Raise OSError if that cannot be recorded. The
-    approval must not be used then.
+    `shared`: other users of the group record their redemptions here, too. Raise OSError if that fails. The approval
+    must not be used then.
     """
     data = canonical(redemption.json) + b"\n"
     with Folder.open(redeemed_folder(runs_dir), make=True, shared=shared) as folder:
@@ -65,13 +65,13 @@ def redeem(runs_dir: str | Path, redemption: Redemption, *, shared: bool = False
 
 
 def read_redemption(runs_dir: str | Path, approval_id: str) -> Redemption:
-    """Return what the file of an approval contains. Its members are empty if it cannot be read."""
+    """Return the content of an approval's file. Its members are empty if the file cannot be read."""
     with suppress(OSError), Folder.open(redeemed_folder(runs_dir)) as folder:
-        return _read(folder, approval_id)
+        return _read_file(folder, approval_id)
     return Redemption()
 
 
-def _read(folder: Folder, name: str) -> Redemption:
+def _read_file(folder: Folder, name: str) -> Redemption:
     try:
         found = loads(folder.read(name, limit=_LIMIT), max_bytes=_LIMIT, max_nodes=_NODES)
     except (UnreadableFile, InvalidJson):
@@ -80,11 +80,11 @@ def _read(folder: Folder, name: str) -> Redemption:
 
 
 def remove_expired(runs_dir: Path, now: str) -> None:
-    """Remove the files of expired approvals whose episodes are gone. Raise UnusableEnvironment `env.disk`."""
+    """Remove the files of expired approvals whose episodes no longer exist. Raise UnusableEnvironment `env.disk`."""
     place = redeemed_folder(runs_dir)
     with disk_errors(place), suppress(FileNotFoundError), Folder.open(place) as folder:
         for name in folder.names():
-            found = _read(folder, name)
+            found = _read_file(folder, name)
             is_gone = is_own_id(found.from_episode) and not (runs_dir / found.from_episode).exists()
             if found.approval_id == name and found.expires_at <= now and is_gone:
                 folder.unlink(name)

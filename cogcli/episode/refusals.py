@@ -45,7 +45,7 @@ ASK_OWNER: Final = 'ask them: with `mode = "group"` under [episodes] in their se
 
 
 def forbidden_error(path: Path) -> UnusableEnvironment:
-    """Return the error for an episode, or a file of it, that this user may not read or write."""
+    """Return the error for an episode, or one of its files, that this user may not read or write."""
     # The folder on the way that is closed hides the owner of what lies in it.
     place = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
     error = unreadable(path, f"you may not use it: it belongs to `{owner_of(place).text}`")
@@ -84,9 +84,8 @@ def no_log_error(folder: Folder, refused: UnreadableFile) -> UnusableEnvironment
 
 
 def nothing_began_error(folder: Folder, *, held: bool = False) -> UnusableEnvironment | None:
-    """Return the error for a run that stopped before its first event, or None if it has an event or is alive.
-
-    `held` means that the caller holds the lock of the log.
+    """Return the error for a run that stopped before its first event. None if it has an event or is alive. `held`: the
+    caller holds the lock of the log.
     """
     if not _has_only_first_files(folder) or (not held and folder.is_locked(EVENTS)):
         return None

@@ -74,7 +74,7 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
             return False
         name = f"{REMOVED}{directory.name}-{os.urandom(4).hex()}"
         runs.rename(directory.name, name)
-        _delete(runs, name)
+        _delete_tree(runs, name)
         return True
     return False
 
@@ -86,7 +86,7 @@ def remove_leftovers(runs_dir: Path) -> None:
         for name in filter(runs.holds_directory, names):
             with suppress(FileNotFoundError), runs.sub(name) as folder, _lock_log(folder) as locked:
                 if locked:
-                    _delete(runs, name)
+                    _delete_tree(runs, name)
 
 
 @contextmanager
@@ -103,13 +103,13 @@ def _lock_log(folder: Folder) -> Iterator[bool]:
         os.close(fd)
 
 
-def _delete(parent: Folder, name: str) -> None:
-    """Delete a directory tree without following links. Another process may do the same. Raise OSError."""
+def _delete_tree(parent: Folder, name: str) -> None:
+    """Delete a directory tree without following links. Another process may delete the same tree. Raise OSError."""
     with suppress(FileNotFoundError):
         with parent.sub(name) as folder:
             for entry, found in folder.entries().items():
                 if stat.S_ISDIR(found.st_mode):
-                    _delete(folder, entry)
+                    _delete_tree(folder, entry)
                 else:
                     with suppress(FileNotFoundError):
                         folder.unlink(entry)

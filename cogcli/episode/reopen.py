@@ -33,7 +33,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
 from cogcli.episode.checkpoint import Checkpoint, TrustedEvents, compare, known_records, places_of
 from cogcli.episode.damage import Damage, find_damage, identify_lost, read_log_from, write_newline
-from cogcli.episode.disk_reserve import holder
+from cogcli.episode.disk_reserve import describe_holder
 from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
 from cogcli.episode.journal import End, Journal, JournalPorts
 from cogcli.episode.large_values import BlobReader
@@ -83,9 +83,10 @@ def reopen(
     directory: Path, *, mend: bool = False, by_waypoint: bool = False, shared: bool = False,
     **ports: Unpack[JournalPorts],
 ) -> ReopenedEpisode:  # fmt: skip
-    """Lock and recover an unsealed episode; with `mend` also after damage to its newest line. With `by_waypoint`
-    read it from its waypoint on, if that can be used. `shared`: the group may use what is written. See
-    `Store.reopen`.
+    """Lock and recover an unsealed episode; with `mend` also after damage to its newest line.
+
+    With `by_waypoint`, read it from its waypoint on if the waypoint is usable. `shared`: the group may use the written
+    files. See `Store.reopen`.
     """
     with ExitStack() as opened:
         folder = opened.enter_context(refusals.open_episode(directory))
@@ -99,7 +100,7 @@ def reopen(
             except UnreadableFile as error:
                 raise refusals.no_log_error(folder, error) from error
             opened.callback(os.close, fd)
-            _lock(folder, fd)
+            _lock_log(folder, fd)
             _require_unsealed(folder)
             _require_plain_files(folder)
             known = known_records(folder, ports.get("owner"), ports.get("sign"))
@@ -113,7 +114,7 @@ def reopen(
             announced = frozenset(
                 record.following for record in known if record.episode_id == ids["episode_id"]
             )
-            reopened = _recover(journal, log, announced)
+            reopened = _recover_log(journal, log, announced)
         except OSError as error:
             raise disk_refusal(directory, error) from error
         opened.pop_all()
@@ -165,7 +166,7 @@ def _require_plain_files(folder: Folder) -> None:
             raise refusals.unreadable(folder.path, finding.message, file=finding.file)
 
 
-def _lock(folder: Folder, fd: int) -> None:
+def _lock_log(folder: Folder, fd: int) -> None:
     for left in reversed(range(_TRIES)):
         try:
             lock(fd, wait=False)
@@ -173,7 +174,7 @@ def _lock(folder: Folder, fd: int) -> None:
             if not left:
                 raise UnusableEnvironment(
                     "episode.busy",
-                    f"`{folder.path.name}` is held by {holder(folder)}",
+                    f"`{folder.path.name}` is held by {describe_holder(folder)}",
                     hint="its run is alive: wait for it to end",
                     next=(f"cogcli trace {folder.path.name} --follow",),
                 ) from error
@@ -208,7 +209,7 @@ def _read_by_waypoint(folder: Folder, known: list[Checkpoint]) -> _Log | None:
 def _read_sound(folder: Folder, known: list[Checkpoint]) -> _Log:
     """Read the log. If it can be mended, the refusal names the command."""
     try:
-        return _read(folder, known)
+        return _read_log(folder, known)
     except UnusableEnvironment as error:
         damage = find_damage(folder)
         if damage is not None and damage.can_be_mended:
@@ -221,15 +222,15 @@ def _read_mended(folder: Folder, known: list[Checkpoint]) -> _Log:
     while (damage := find_damage(folder)) and damage.corrupted_newline >= 0:
         write_newline(folder, damage.corrupted_newline)
     if damage is None or damage.number == 1:
-        return _read(folder, known)
+        return _read_log(folder, known)
     if not damage.is_last:
         why = "was altered, and lines follow it: only a last line can be moved"
         raise _bad_line(folder, damage.number, why)
-    return _read(folder, known, damage)
+    return _read_log(folder, known, damage)
 
 
-def _read(folder: Folder, known: list[Checkpoint], lost: Damage | None = None) -> _Log:
-    """Read the committed events, each line checked against its neighbors, and the bytes after them."""
+def _read_log(folder: Folder, known: list[Checkpoint], lost: Damage | None = None) -> _Log:
+    """Read the committed events, checking each line against its neighbors, and the bytes after them."""
     try:
         log = _read_lines(folder, known, lost)
     except UnreadableFile as error:
@@ -251,7 +252,7 @@ def _read_lines(folder: Folder, known: list[Checkpoint], lost: Damage | None) ->
         reader = BlobReader(lambda name: _read_blob(folder, kept, name, check.count))
         for number, raw, value in islice(lines.objects(), lost.number - 1 if lost else None):
             if number == 1:
-                rules = _rules(folder, value)
+                rules = _rules_version(folder, value)
             _refuse_first(folder, check.check(number, raw, value))
             if not check.chained:
                 raise _bad_line(
@@ -281,9 +282,9 @@ def _read_blob(folder: Folder, kept: blobs.BlobFolder, name: str, number: int) -
     return data
 
 
-def _rules(folder: Folder, first: Json) -> int:
-    """Return the rules that a log follows, by its first line. Raise UnusableEnvironment if it does not start a
-    run, or if it names rules of a later version, which may require other lines.
+def _rules_version(folder: Folder, first: Json) -> int:
+    """Return the version of a log's rules, from its first line. Raise UnusableEnvironment if the line does not start a
+    run, or if its rules are newer than this program.
     """
     if first.get("phase") != "start":
         raise refusals.no_beginning_error(folder.path, event_of(first))
@@ -307,11 +308,11 @@ def _bad_line(folder: Folder, number: int, why: str) -> UnusableEnvironment:
 # -- recovering --------------------------------------------------------------------------------------------------------
 
 
-def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> ReopenedEpisode:
-    """Remove temporary files, truncate uncommitted bytes, and record that. Raise OSError.
+def _recover_log(journal: Journal, log: _Log, announced: frozenset[str]) -> ReopenedEpisode:
+    """Remove temporary files, truncate uncommitted bytes, and record the truncation. Raise OSError.
 
-    `announced` are the hashes of the lines that known records announce. Any other lost line may be forged, so
-    nothing vouches for the event that repeats it.
+    `announced` are the hashes of the lines that known records announce. Any other lost line may be forged, so nothing
+    vouches for the event that repeats it.
     """
     journal.folder.remove_files(TEMPORARY)
     with suppress(FileNotFoundError, NotADirectoryError), journal.folder.sub(BLOBS) as kept:
@@ -322,7 +323,7 @@ def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened
     last = log.events[-1]
     # Whether a whole line was cut, not only the rest of an unfinished write.
     damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
-    marks = _marks(journal.folder, log, dropped) if damaged else ()
+    marks = _damage_marks(journal.folder, log, dropped) if damaged else ()
     marked = [
         journal.append_derived(draft, vouched=digest(line) in announced) for draft, line in marks
     ]
@@ -336,8 +337,8 @@ def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened
     return ReopenedEpisode(journal, events, len(dropped), log.from_waypoint)
 
 
-def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, bytes]]:
-    """Yield the damaged intent and its line, unless it was already repeated, since its call may have happened."""
+def _damage_marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, bytes]]:
+    """Yield the damaged intent and its line, unless it was already repeated, because its call may have happened."""
     last = log.events[-1]
     lost = identify_lost(dropped, (log.end.head, last.prev))
     if lost is None or lost.intent is None:

@@ -19,7 +19,7 @@ from cogcli.declarations.value_types import Json
 
 
 class CallUsage(NamedTuple):
-    """Answered calls, and the tokens that they took."""
+    """The number of answered calls, and the tokens that they used."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -70,7 +70,7 @@ class LoopHistory:
 
 
 class StepHistory:
-    """One step, after the events so far."""
+    """One step, after the events read so far."""
 
     __slots__ = (
         "answered", "approval", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error",
@@ -243,7 +243,7 @@ class RunHistory:
         return id if id in self.steps else ""
 
     def count(self, status: str) -> int:
-        """Return the number of its own steps with a status."""
+        """Return the number of the run's own steps with a status."""
         return sum(step.status == status for step in self.own)
 
 

@@ -104,8 +104,8 @@ def _close_unless_open(name: str, schema: Schema) -> Schema:
     return schema if record is not None and record.other_members else _close_schema(schema)
 
 
-def _document(title: str, record: type[Record], *, closed: bool = True) -> Schema:
-    """Return the schema of a document. If it is `closed`, it allows no keys but its own and `x-...`."""
+def _document_schema(title: str, record: type[Record], *, closed: bool = True) -> Schema:
+    """Return the schema of a document. A `closed` document allows only its declared keys and `x-...`."""
     schema: Schema = dict(adapter_of(record).json_schema(ref_template="#/$defs/{model}"))
     definitions = schema.pop("$defs", {})
     parts = {name: definitions[name] for name in sorted(definitions)}
@@ -132,7 +132,7 @@ def ledger_schema() -> Schema:
 
 def _ledger_line(record: type[Record]) -> Schema:
     """Return the schema of a line of one kind. `try` is no name for a member in Python."""
-    schema = _document(record.__name__, record)
+    schema = _document_schema(record.__name__, record)
     del schema["$schema"], schema["$defs"]
     properties = schema["properties"]
     properties["try"] = {**properties.pop("attempt"), "title": "Try"}
@@ -141,7 +141,7 @@ def _ledger_line(record: type[Record]) -> Schema:
 
 
 def _close_schema(schema: Schema) -> Schema:
-    """Return an object schema that allows no keys but its own and `x-...`."""
+    """Return an object schema that allows only its declared keys and `x-...`."""
     if "properties" in schema and schema.get("additionalProperties") is not False:
         return {**schema, "patternProperties": {"^x-": {}}, "additionalProperties": False}
     return schema
@@ -149,18 +149,20 @@ def _close_schema(schema: Schema) -> Schema:
 
 SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "events": event_schema,
-    "learn": partial(_document, "learn.jsonl", documents.LearnEntry),
-    "state": partial(_document, "state.json", SeedState, closed=False),
-    "state-written": partial(_document, "state.json, as cogcli writes it", documents.StateDocument),
-    "summary": partial(_document, "summary.json", Summary),
-    "manifest": partial(_document, "manifest.json", documents.Manifest),
-    "checkpoint": partial(_document, "checkpoint.jsonl", documents.CheckpointRecord),
-    "context": partial(_document, "context.json", documents.ContextFile),
-    "decision": partial(_document, "decision.json", documents.DecisionFile),
-    "batch": partial(_document, "batch.json", batch_records.BatchHeader),
-    "batch-command": partial(_document, "command.json", batch_records.ShardCommand),
-    "batch-summary": partial(_document, "OUT.summary.json", batch_records.BatchSummary),
+    "learn": partial(_document_schema, "learn.jsonl", documents.LearnEntry),
+    "state": partial(_document_schema, "state.json", SeedState, closed=False),
+    "state-written": partial(
+        _document_schema, "state.json, as cogcli writes it", documents.StateDocument
+    ),
+    "summary": partial(_document_schema, "summary.json", Summary),
+    "manifest": partial(_document_schema, "manifest.json", documents.Manifest),
+    "checkpoint": partial(_document_schema, "checkpoint.jsonl", documents.CheckpointRecord),
+    "context": partial(_document_schema, "context.json", documents.ContextFile),
+    "decision": partial(_document_schema, "decision.json", documents.DecisionFile),
+    "batch": partial(_document_schema, "batch.json", batch_records.BatchHeader),
+    "batch-command": partial(_document_schema, "command.json", batch_records.ShardCommand),
+    "batch-summary": partial(_document_schema, "OUT.summary.json", batch_records.BatchSummary),
     "ledger": ledger_schema,
-    "hook": partial(_document, "The message of a hook", HookMessage),
+    "hook": partial(_document_schema, "The message of a hook", HookMessage),
 }
 """The schemas by the stem of their file and its writer."""

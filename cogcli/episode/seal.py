@@ -29,7 +29,7 @@ def seal(journal: Journal) -> None:
         raise InternalError("internal", "an episode is sealed after its run has terminated")
     journal.replace(LEARN, learn_lines(fold))
     journal.replace(SUMMARY, to_bytes(summary_of(fold, journal.put_large)))
-    evidence = _persist(journal, fold)
+    evidence = _write_documents(journal, fold)
     journal.remove(WAYPOINT)
     try:
         files, chain = list_files(journal.folder), read_chain(journal.folder, journal.episode_id)
@@ -54,14 +54,13 @@ def seal(journal: Journal) -> None:
 
 def persist_pending(journal: Journal) -> None:
     """Write evidence and `state.json` of a run that waits. Raise UnusableEnvironment `env.disk`, `episode.altered`."""
-    _persist(journal, _fold_whole(journal))
+    _write_documents(journal, _fold_whole(journal))
     journal.vouch()
 
 
 def _fold_whole(journal: Journal) -> LogFold:
-    """Fold the whole log. A part of it, or a log that another process changed, is refused.
-
-    Raise UnusableEnvironment `episode.unreadable`, `episode.altered`.
+    """Fold the whole log. Raise UnusableEnvironment `episode.unreadable`, `episode.altered` for a truncated log, or one
+    that another process changed.
     """
     journal.require_unchanged()
     log = journal.events()
@@ -72,7 +71,7 @@ def _fold_whole(journal: Journal) -> LogFold:
     return fold
 
 
-def _persist(journal: Journal, fold: LogFold) -> Event:
+def _write_documents(journal: Journal, fold: LogFold) -> Event:
     """Append the projection evidence, then replace `state.json` and the documents of an agent's run."""
     document = fold.projection.result(journal.put_large)
     evidence = fold.evidence

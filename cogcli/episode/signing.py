@@ -37,7 +37,7 @@ def signer(path: str) -> Sign:
     """Return a function that signs with the private key of a file. Raise UnusableEnvironment `signing.key`,
     `env.extra`.
     """
-    key = _load_key(path, _read(path, _TO_SIGN), _TO_SIGN)
+    key = _load_key(path, _read_key_file(path, _TO_SIGN), _TO_SIGN)
     _require_private(path)
     key_id = _name_of(key.public_key())
 
@@ -55,7 +55,7 @@ def public_key(path: str) -> str:
     """Return the `key_id` of the key in a file, public or private. Raise UnusableEnvironment `signing.key`,
     `env.extra`.
     """
-    data = _read(path, _TO_CHECK)
+    data = _read_key_file(path, _TO_CHECK)
     if b"PRIVATE KEY" in data:
         return _name_of(_load_key(path, data, _TO_CHECK).public_key())
     return _name_of(_load_key(path, data, _TO_CHECK, private=False))
@@ -84,13 +84,13 @@ _WEAK: Final = frozenset((
 at least every eighth text, and the library accepts it."""
 
 
-def fits(manifest: Json) -> bool:
-    """Return whether the signature of a manifest is valid for the key that it names. Raise `env.extra`."""
+def is_valid_signature(manifest: Json) -> bool:
+    """Return whether the signature of a manifest is valid for the key in the manifest. Raise `env.extra`."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError as error:
-        raise _missing() from error
+        raise _missing_extra() from error
     signature = manifest["signature"]
     key_id = bytes.fromhex(signature["key_id"])
     if (int.from_bytes(key_id, "little") & (2**255 - 1)) % _PRIME in _WEAK:
@@ -119,19 +119,19 @@ def _load_key(path: str, data: bytes, use: _Use, *, private: bool = True) -> Any
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
-        raise _missing() from error
+        raise _missing_extra() from error
     try:
         if private:
             key: object = serialization.load_pem_private_key(data, password=None)
         else:
             key = serialization.load_pem_public_key(data)
     except Exception as error:
-        raise _unusable(
+        raise _unusable_key(
             path, "holds no key that can be read", use, found=_describe_unusable_key(data)
         ) from error
     if not isinstance(key, ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey):
         kind = type(key).__name__.strip("_").removesuffix("PrivateKey").removesuffix("PublicKey")
-        raise _unusable(path, "is of another kind", use, found=f"{kind} key")
+        raise _unusable_key(path, "is of another kind", use, found=f"{kind} key")
     return key
 
 
@@ -172,7 +172,7 @@ def _require_private(path: str) -> None:
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except (OSError, ValueError) as error:
-        raise _unusable(
+        raise _unusable_key(
             path, getattr(error, "strerror", None) or "cannot be read", _TO_SIGN
         ) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -186,14 +186,14 @@ def _require_private(path: str) -> None:
         )
 
 
-def _read(path: str, use: _Use) -> bytes:
+def _read_key_file(path: str, use: _Use) -> bytes:
     try:
         return read_regular(path, limit=_LIMIT)
     except UnreadableFile as error:
-        raise _unusable(path, error.message, use) from error
+        raise _unusable_key(path, error.message, use) from error
 
 
-def _unusable(path: str, why: str, use: _Use, *, found: str = "") -> UnusableEnvironment:
+def _unusable_key(path: str, why: str, use: _Use, *, found: str = "") -> UnusableEnvironment:
     return UnusableEnvironment(
         "signing.key",
         f"{use.what} {why}",
@@ -204,7 +204,7 @@ def _unusable(path: str, why: str, use: _Use, *, found: str = "") -> UnusableEnv
     )
 
 
-def _missing() -> ServiceResolutionError:
+def _missing_extra() -> ServiceResolutionError:
     return ServiceResolutionError(
         "env.extra",
         "signatures need `cryptography`, which is not installed",

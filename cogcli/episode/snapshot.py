@@ -43,9 +43,9 @@ _LONG: Final = 4 * 1024 * 1024
 
 
 class Snapshots:
-    """Writes the snapshots of one run.
-
-    Only the thread that appends events may call it: the coordinator, or the thread that holds its baton."""
+    """Writes the snapshots of one run. Only the thread that appends events may call it: the coordinator, or the thread
+    that holds its baton.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -68,7 +68,7 @@ class Snapshots:
         self._given_up = False
 
     def begin(self) -> None:
-        """Take the first snapshot, unless one was taken, or the log that a resume continues is long."""
+        """Take the first snapshot, unless one was taken already, or the log to resume is long."""
         if not self._events:
             if self._journal.size < _LONG:
                 self.take()
@@ -81,7 +81,7 @@ class Snapshots:
         """Return whether the log changed since the last snapshot and enough time has passed; `now` is monotonic."""
         if now < self._due or self._given_up:
             return False
-        if SHARE * (self._taken + self._estimate() * self._slowness) > now - self._began:
+        if SHARE * (self._taken + self._estimate_seconds() * self._slowness) > now - self._began:
             return False
         journal = self._journal
         return (
@@ -92,9 +92,9 @@ class Snapshots:
         """Write a snapshot. It never raises (rule 4)."""
         if self._given_up:
             return
-        began, estimate = time.monotonic(), self._estimate()
+        began, estimate = time.monotonic(), self._estimate_seconds()
         try:
-            self._write()
+            self._write_snapshot()
         except (CogcliError, UnreadableFile, InvalidJson, OSError):
             self._given_up = True
         ended = time.monotonic()
@@ -103,12 +103,12 @@ class Snapshots:
             self._slowness = (ended - began) / estimate
         self._due = ended + max(INTERVAL, SHARE * (ended - began))
 
-    def _estimate(self) -> float:
-        """Return the seconds of the next snapshot at the usual speeds."""
+    def _estimate_seconds(self) -> float:
+        """Return the estimated seconds of the next snapshot at the usual speeds."""
         backlog = self._journal.size - self._read
         return backlog / _FOLD_SPEED + self._written / _WRITE_SPEED
 
-    def _write(self) -> None:
+    def _write_snapshot(self) -> None:
         journal, fold = self._journal, self._fold
         self._fold_new_events()
         if fold.projection.terminated is not None:
@@ -132,8 +132,8 @@ class Snapshots:
         self._min_size = journal.size + journal.stored - stored
 
     def _fold_new_events(self) -> None:
-        """Fold the new events. Raise OSError for a log that is shorter than what was written, or a blob that cannot be
-        read: its reference is no value, and a snapshot with it would not be the state of the log.
+        """Fold the new events. Raise OSError for a log that is shorter than the written bytes, or for an unreadable
+        blob, because the snapshot would not match the log.
         """
         folder = self._journal.folder
         with closing(BlobFolder(folder)) as kept:

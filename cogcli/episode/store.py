@@ -31,8 +31,11 @@ _SHOWN: Final = 10
 
 
 class Store:
-    """The episodes of one runs directory, given by its real path. `sign` signs the episodes that it seals; their
-    checkpoints have a MAC with the key of the `owner`. `shared`: the group may use the episodes that it writes."""
+    """The episodes of one runs directory, given by its real path.
+
+    `sign` signs the episodes that it seals. Their checkpoints have a message authentication code with the key of the
+    `owner`. `shared`: the group may use the written episodes.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class Store:
         if not is_own_id(episode_id) or not is_trace_id(trace_id):
             raise ValueError("not an episode id or trace id")
         # Commands that only read never import these.
-        from cogcli.episode.journal import Journal, unmake
+        from cogcli.episode.journal import Journal, remove_unbegun
 
         made: Folder | None = None
         try:
@@ -68,7 +71,7 @@ class Store:
             return Journal(made, episode_id=episode_id, trace_id=trace_id, **ports)
         except OSError as error:
             if made is not None:
-                unmake(made)
+                remove_unbegun(made)
                 made.close()
             raise self._cannot_create_error(error) from error
 
@@ -105,9 +108,8 @@ class Store:
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """Return the ids of all episodes, with the archived ones, newest first.
-
-        Ids of other tools hold no time and come last.
+        """Return the ids of all episodes, including archived ones, newest first. Ids of other tools contain no time and
+        are last.
         """
         try:
             entries = [entry for entry in os.scandir(self.runs_dir) if is_episode_id(entry.name)]
@@ -145,7 +147,7 @@ class Store:
         Raise UsageError `episode.unknown` or `episode.ambiguous`, UnusableEnvironment `episode.unreadable`.
         """
         if "/" in text or os.sep in text or text in (".", "..") or text.endswith(SUFFIX):
-            return _directory(text)
+            return _checked_directory(text)
         for find in (self._by_name, self._by_id, self._by_prefix, self._by_trace_id):
             found = find(text)
             if len(found) > 1:
@@ -156,7 +158,7 @@ class Store:
                     raise unreadable(path, "is a symbolic link")
                 return path
         if any(os.path.exists(os.path.join(text, name)) for name in (EVENTS, STATE)):
-            return _directory(text)
+            return _checked_directory(text)
         raise _unknown_episode_error(text, self._unreadable_archives())
 
     def _unreadable_archives(self) -> str:
@@ -199,8 +201,8 @@ class Store:
         return [row.id for row in self.by_trace(text)] if is_trace_id(text) else []
 
 
-def _directory(text: str) -> Path:
-    """Return the directory at a path that a user names."""
+def _checked_directory(text: str) -> Path:
+    """Return the directory at a path that a user typed."""
     path = Path(text)
     if not os.path.isdir(path):
         if (archived := _in_archive(path)) is not None:

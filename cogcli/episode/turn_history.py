@@ -36,7 +36,7 @@ _ENDED: Final = {"ok": "done", "vetoed": "vetoed"}
 
 
 class TurnHistory:
-    """One pass over the layers, after the events so far."""
+    """One turn of an agent: a pass over the layers, after the events read so far."""
 
     __slots__ = (
         "calls", "candidate", "context", "decided", "escalation", "layers", "model_use", "number", "scored", "skipped",
@@ -79,7 +79,7 @@ class TurnHistory:
 
     @property
     def template(self) -> str:
-        """The template of its candidate. Empty if there is none."""
+        """The template of its candidate; empty if the candidate has none."""
         return (self.candidate.template or "") if self.candidate else ""
 
     def apply(self, payload: Payload) -> None:
@@ -144,26 +144,26 @@ class AgentHistory:
         if self.started is None:
             return
         is_open = not self.turns or self.turns[-1].step.status == "running"
-        self._take(event, payload)
+        self._apply_payload(event, payload)
         self._last, self._active = event.timestamp, self._active_time.milliseconds or 0
         if self.turns and is_open:
             self.turns[-1].step.ms = self._active - self._began
 
-    def _take(self, event: Event, payload: Payload) -> None:
+    def _apply_payload(self, event: Event, payload: Payload) -> None:
         match payload:
             case RunTerminated() if self.turns and self.turns[-1].step.status == "running":
                 self.turns[-1].end(_ENDED.get(payload.status, "failed"), event.timestamp)
             case DecisionRecorded():
                 self.decision = payload
             case LayerCompleted():
-                self._complete_layer(self._turn(payload.turn), event, payload)
+                self._complete_layer(self._turn_with_number(payload.turn), event, payload)
             case _ if type(number := getattr(payload, "turn", None)) is int:
-                self._turn(number).apply(payload)
+                self._turn_with_number(number).apply(payload)
             case _ if self.turns:
                 self._take_call(self.turns[-1], event, payload)
 
-    def _turn(self, number: int) -> TurnHistory:
-        """Return the turn of this number. It began with the event before its own first event."""
+    def _turn_with_number(self, number: int) -> TurnHistory:
+        """Return the turn with this number. A turn begins with the event before its own first event."""
         if not self.turns or self.turns[-1].number != number:
             self.turns.append(TurnHistory(number, self._last))
             self._began = self._active

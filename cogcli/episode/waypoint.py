@@ -113,7 +113,7 @@ class _Part:
 
 
 class WaypointFold:
-    """Folds the lines of a log to what a waypoint keeps of them."""
+    """Folds the lines of a log to a waypoint: the lines that a resume still needs."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -128,7 +128,7 @@ class WaypointFold:
         """The last line, whose hash the next line names."""
 
     def apply(self, line: bytes) -> None:
-        """Take the next line, without its newline."""
+        """Add the next line, without its newline."""
         offset = self.size
         self.size += len(line) + 1
         self.events += 1
@@ -137,13 +137,13 @@ class WaypointFold:
             self.broken = True
             return
         if self._open_line is not None:
-            self._open_line[3] = _previous(line)
+            self._open_line[3] = _previous_hash(line)
         kept: list[int | str | bool] = [self.events - 1, offset, len(line), "", False]
         self._open_line = kept
         if match[3] in _LEFT_OUT:
             return
         self._note_time(match)
-        self._place(kept, line, match[3], (match[4] or b"").decode())
+        self._add_to_part(kept, line, match[3], (match[4] or b"").decode())
 
     def restore(self, waypoint: Waypoint, lines: list[bytes]) -> None:
         """Begin with the lines that a waypoint kept."""
@@ -155,16 +155,16 @@ class WaypointFold:
                 return
             path = (match[4] or b"").decode()
             if kept.folded:
-                self._part(StepPath(StepPath(path).parent).innermost_item).lines.append(entry)
+                self._open_part(StepPath(StepPath(path).parent).innermost_item).lines.append(entry)
                 self.kept += 1
             else:
-                self._place(entry, line, match[3], path)
+                self._add_to_part(entry, line, match[3], path)
         self.events, self.size = waypoint.events, waypoint.size
         self._times, self._last = list(waypoint.times), waypoint.last
 
     def result(self, episode_id: str, head: str) -> Waypoint | None:
-        """Return the waypoint after the lines so far, of which `head` is the hash of the last. None if too many
-        lines would be kept.
+        """Return the waypoint after the lines so far. `head` is the hash of the last one. None if the waypoint would
+        keep too many lines.
         """
         if self.broken or self.kept > MAX_LINES or not self.events:
             return None
@@ -181,14 +181,14 @@ class WaypointFold:
             self._times.append((self.events - 1, self._last))
         self._last = match[2].decode()
 
-    def _place(
+    def _add_to_part(
         self, kept: list[int | str | bool], line: bytes, event_type: bytes, path: str
     ) -> None:
-        """Add a line to the innermost item or round that it belongs to. If it closes that one, what lies inside is
-        left out.
+        """Add a line to the innermost item or round that contains it. If the line closes that part, the part's inner
+        lines are dropped.
         """
         name = StepPath(path).innermost_item
-        part = self._part(name)
+        part = self._open_part(name)
         if name and not _is_usual(line, event_type, path):
             part.unusual = True
         part.lines.append(kept)
@@ -196,7 +196,7 @@ class WaypointFold:
         if event_type != b"step.completed" or path != name or not name:
             return
         del self._parts[name]
-        owner = self._part(StepPath(StepPath(path).parent).innermost_item)
+        owner = self._open_part(StepPath(StepPath(path).parent).innermost_item)
         if part.unusual:
             owner.lines += part.lines
             owner.unusual = owner is not self._parts[""]
@@ -205,7 +205,7 @@ class WaypointFold:
         owner.lines.append(kept)
         self.kept -= len(part.lines) - 1
 
-    def _part(self, name: str) -> _Part:
+    def _open_part(self, name: str) -> _Part:
         part = self._parts.get(name)
         if part is None:
             part = self._parts[name] = _Part()
@@ -227,8 +227,8 @@ def _is_usual(line: bytes, event_type: bytes, path: str) -> bool:
     return event_type in (b"step.completed", b"run.started")
 
 
-def _previous(line: bytes) -> str:
-    """Return the hash of the line before, which a line names."""
+def _previous_hash(line: bytes) -> str:
+    """Return the hash of the previous line, as contained in this line."""
     link = line[-_SUM - 1 - _LINK : -_SUM - 1]
     if link.startswith(b"sha256:"):
         return link.decode()

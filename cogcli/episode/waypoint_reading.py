@@ -65,12 +65,12 @@ def read_from_waypoint(folder: Folder, known: Collection[Checkpoint]) -> LogFrom
         waypoint = parse_waypoint(data)
         if waypoint is None:
             return None
-        return _read(folder, waypoint, sha256(data).hexdigest(), known)
+        return _read_from_waypoint(folder, waypoint, sha256(data).hexdigest(), known)
     except (WaypointUnusable, UnreadableFile, InvalidJson, CogcliError):
         return None
 
 
-def _read(
+def _read_from_waypoint(
     folder: Folder, waypoint: Waypoint, digest: str, known: Collection[Checkpoint]
 ) -> LogFromWaypoint:
     kept = _kept_lines(folder, waypoint)
@@ -91,48 +91,48 @@ def _read(
             event_of(value, line, reader, rules) for value, line in zip(values, kept, strict=True)
         ]
         check = LineCheck()
-        _require(not list(check.check(1, kept[0], values[0])) and check.chained)
+        _require_usable(not list(check.check(1, kept[0], values[0])) and check.chained)
         check.skip_to(waypoint.events, waypoint.head, events)
         heads = {waypoint.events: waypoint.head}
         size = waypoint.size
-        for event, line in _tail(folder, waypoint.size, check, reader, rules):
+        for event, line in _read_tail(folder, waypoint.size, check, reader, rules):
             if check.count == waypoint.events + 1:
-                _require(event.event_type == WaypointSet.event.name)
-                _require(read_record(WaypointSet, event.payload).sha256 == digest)
+                _require_usable(event.event_type == WaypointSet.event.name)
+                _require_usable(read_record(WaypointSet, event.payload).sha256 == digest)
             events.append(event)
             fold.apply(line)
             heads[check.count] = check.head
             size += len(line) + 1
     later = [record for record in known if record.events >= waypoint.events]
     vouched = compare(later, waypoint.episode_id, heads)
-    _require(vouched.covers(waypoint.events) and not vouched.differs)
-    _require(check.episode == waypoint.episode_id and not fold.broken)
+    _require_usable(vouched.covers(waypoint.events) and not vouched.differs)
+    _require_usable(check.episode == waypoint.episode_id and not fold.broken)
     return LogFromWaypoint(waypoint, events, fold, check, size, rules, vouched)
 
 
 def _kept_lines(folder: Folder, waypoint: Waypoint) -> list[bytes]:
-    """Return the lines that a waypoint keeps. Raise WaypointUnusable for a line that is not the one that it names."""
+    """Return the lines that a waypoint keeps. Raise WaypointUnusable for a line that differs from the recorded one."""
     fd = folder.open_file(EVENTS)
     try:
         lines = [read_at(fd, line.size, line.offset) for line in waypoint.lines]
     finally:
         os.close(fd)
     for line, kept in zip(lines, waypoint.lines, strict=True):
-        _require(link_of(line) == kept.digest)
+        _require_usable(link_of(line) == kept.digest)
     return lines
 
 
-def _tail(
+def _read_tail(
     folder: Folder, start: int, check: LineCheck, reader: BlobReader, rules: int
 ) -> Iterator[tuple[Event, bytes]]:
-    """Yield the committed events from an offset on. Raise WaypointUnusable for a line that does not fit."""
+    """Yield the committed events from an offset on. Raise WaypointUnusable for an invalid line."""
     lines = Lines(folder.part(EVENTS, start, folder.size(EVENTS)))
     for _, raw, value in lines.objects():
-        _require(not list(check.check(check.count + 1, raw, value)))
+        _require_usable(not list(check.check(check.count + 1, raw, value)))
         yield event_of(value, raw, reader, rules), raw
-    _require(not (lines.refused and not lines.torn) and not list(check.end()))
+    _require_usable(not (lines.refused and not lines.torn) and not list(check.end()))
 
 
-def _require(fits: bool) -> None:
+def _require_usable(fits: bool) -> None:
     if not fits:
         raise WaypointUnusable("a line does not fit")

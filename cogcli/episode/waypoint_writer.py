@@ -45,11 +45,11 @@ class Waypoints:
     def take(self) -> None:
         """Write a waypoint. It never raises (rule 3)."""
         try:
-            self._write()
+            self._write_waypoint()
         except (CogcliError, UnreadableFile, OSError):
             self._due = 1 << 62
 
-    def _write(self) -> None:
+    def _write_waypoint(self) -> None:
         journal, fold = self._journal, self._fold
         for _, line in Lines(journal.folder.part(EVENTS, fold.size, journal.size)):
             fold.apply(line)
@@ -81,7 +81,7 @@ class LiveFiles:
         return has_waypoint or self._snapshots.is_due(now)
 
     def take(self) -> None:
-        """Write what is due."""
+        """Write the snapshot and the waypoint if they are due."""
         if self._waypoints is not None and self._waypoints.is_due():
             self._waypoints.take()
         if self._snapshots.is_due(monotonic()):

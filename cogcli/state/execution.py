@@ -62,7 +62,7 @@ class TraceState:
 class ExecutionState:
     """The state of one run. Only `state.reducer` changes it.
 
-    It holds no events: the episode's log has them, and a copy would make memory grow with the length of the run.
+    It contains no events, since the episode's log has them. A copy would make memory grow with the length of the run.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class RunState(NamedTuple):
 
 
 def fork(state: ExecutionState) -> ExecutionState:
-    """Return a copy of a state whose writable namespaces are independent of it. A `while` step works on such a copy."""
+    """Return a copy of a state with independent writable namespaces. A `while` step changes such a copy."""
     fork = ExecutionState.__new__(ExecutionState)
     vars(fork).update(vars(state))
     fork.vars = copy_writable(state.vars)

@@ -64,7 +64,7 @@ def _compile_list(value: list[object], loop_names: frozenset[str]) -> Resolver:
 
 
 def _compile_plain_text(text: str, loop_names: frozenset[str]) -> Resolver:
-    """Return the resolver for a string, which is a reference or stands for itself."""
+    """Return the resolver for a string, which is a reference or a literal text."""
     reference = parse(text)
     if reference is not None:
         return _build_state_resolver(reference)
@@ -131,9 +131,8 @@ def _build_text_resolver(text: str, loop_names: frozenset[str]) -> Resolver:
 
 
 def _render_slot(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
-    """Return the value of a slot as text, or its default text if the value is missing or null.
-
-    Raise ReferenceResolutionError if the value is missing and there is no default.
+    """Return the value of a slot as text, or its default text if the value is missing or null. Raise
+    ReferenceResolutionError if the value is missing and the slot has no default.
     """
     reference = slot.reference
     reads[reference.text] = None

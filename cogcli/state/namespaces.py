@@ -85,13 +85,13 @@ def walk_dicts(value: object, segments: tuple[str, ...]) -> object:
 def walk(value: object, segments: tuple[str, ...]) -> object:
     """Return the value at a path of object keys and list indices, or MISSING if a segment does not exist."""
     for segment in segments:
-        value = _member(value, segment)
+        value = _find_member(value, segment)
         if value is MISSING:
             return MISSING
     return value
 
 
-def _member(value: object, segment: str) -> object:
+def _find_member(value: object, segment: str) -> object:
     if type(value) is dict:
         return value.get(segment, MISSING)
     if (type(value) is list or type(value) is tuple) and _is_index(segment):
@@ -127,7 +127,7 @@ def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, 
     root = members_of(state, reference.namespace)
     value = root
     for segment in reference.segments:
-        below = _member(value, segment)
+        below = _find_member(value, segment)
         if below is MISSING:
             hint = suggest_existing_path(
                 (reference.namespace, *reference.segments), {reference.namespace: root}
@@ -159,7 +159,7 @@ def suggest_existing_path(path: Sequence[str], value: object) -> str:
     Return an empty string if no segment is missing, or if no similar path exists.
     """
     for failed, segment in enumerate(path):
-        below = _member(value, segment)
+        below = _find_member(value, segment)
         if below is MISSING:
             before, after = "".join(f"{part}." for part in path[:failed]), path[failed + 1 :]
             known = value if isinstance(value, dict) else ()

@@ -87,8 +87,8 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
 class LoopWrites:
     """The writes of all rounds of a loop, in order, without those that a later round replaces.
 
-    So a loop that carries a growing list keeps, and records, that list once. If targets of the loop contain each
-    other, every write is kept: the value of one may lead to the place of the other.
+    So a loop with a growing list keeps, and records, that list once. If targets of the loop contain each other, every
+    write is kept, because one value may contain the place of another.
     """
 
     def __init__(self) -> None:

@@ -45,9 +45,8 @@ class Write(NamedTuple):
 
 
 class ReusedResult(NamedTuple):
-    """The result of a step in an earlier episode, used instead of running the step.
-
-    `origin` names the episode and the event, and says when it was written (`at`).
+    """The result of a step in an earlier episode, used instead of running the step. `origin` contains the episode, the
+    event and its time (`at`).
     """
 
     output: dict[str, Any]
@@ -163,7 +162,7 @@ def _count_retry(state: ExecutionState, event: Event) -> None:
     state.iteration += event.payload.get("reason") == "retry"
 
 
-def _terminate(state: ExecutionState, event: Event) -> None:
+def _apply_end(state: ExecutionState, event: Event) -> None:
     state.status = event.payload["status"]
     state.running.clear()
 
@@ -229,7 +228,7 @@ REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
     "step.started": _start_step,
     "call.retried": _count_retry,
     "model.answered": _add_model_usage,
-    "run.terminated": _terminate,
+    "run.terminated": _apply_end,
     **{event_type: _finish_step for event_type, row in EVENT_TYPES.items() if row.closes},
 }
 """The function that `apply` calls, by event type. `run.started` is handled by `initial_state`."""

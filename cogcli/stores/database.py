@@ -71,7 +71,7 @@ class Database:
         self._versions = versions
         self._busy_seconds = busy_seconds
         with contextlib.ExitStack() as opened, _translate_errors(path):
-            self._connection = _open(path, busy_seconds)
+            self._connection = _open_connection(path, busy_seconds)
             opened.callback(self.close)
             with self.reading():
                 is_current = self._require_own_schema() == len(versions)
@@ -79,7 +79,7 @@ class Database:
                 self._use_write_ahead_log()
             if not is_current:
                 with self.writing() as connection:
-                    self._upgrade(connection)
+                    self._create_or_upgrade(connection)
             opened.pop_all()
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Open a write transaction, of which there is only one at a time. An error rolls back all its changes."""
+        """Open a write transaction; only one can be open at a time. An error rolls back all its changes."""
         with _translate_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -141,9 +141,9 @@ class Database:
             time.sleep(RETRY_SECONDS)
 
     def _require_own_schema(self) -> int:
-        """Return the version of the file, or 0 if it is new.
+        """Return the schema version of the file; 0 if it is new.
 
-        Raise UnusableEnvironment for a newer version, and for a schema that no version of this store creates: a foreign
+        Raise UnusableEnvironment for a newer version, and for a schema that no version of this store creates. A foreign
         table, column, index, trigger or view could run code during our statements. The file stays unchanged.
         """
         found, last = (
@@ -163,18 +163,18 @@ class Database:
             raise _build_damage_error(self.path, fault)
         return int(found)
 
-    def _upgrade(self, connection: sqlite3.Connection) -> None:
+    def _create_or_upgrade(self, connection: sqlite3.Connection) -> None:
         """Create the tables of a new file, or upgrade an older file, unless another process has just done so."""
         found, last = self._require_own_schema(), len(self._versions)
         if 0 < found < last:
-            _copy(self.path, self.path.with_name(f"{self.path.name}.v{found}"))
+            _copy_database(self.path, self.path.with_name(f"{self.path.name}.v{found}"))
         for statements in self._versions[found:]:
             for statement in statements:
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {last:d}")
 
 
-def _copy(path: Path, target: Path) -> None:
+def _copy_database(path: Path, target: Path) -> None:
     """Write a complete copy of a database, readable only by its owner."""
     import sqlite3
 
@@ -190,7 +190,7 @@ def _copy(path: Path, target: Path) -> None:
     unfinished.replace(target)
 
 
-def _open(path: Path, busy_seconds: float) -> sqlite3.Connection:
+def _open_connection(path: Path, busy_seconds: float) -> sqlite3.Connection:
     import sqlite3
 
     with Folder.open(path.parent, make=True) as folder, contextlib.suppress(FileExistsError):

@@ -62,9 +62,10 @@ Choose = Callable[[Mapping[str, Decimal]], Sequence[LimitClaim]]
 
 
 class LimitStore:
-    """The counters of a project, or of the user. `Database` documents the errors of opening and using the file.
+    """The limit counters of a project or of the user.
 
-    Raise UnusableEnvironment `limits.lost` if the file that held them is gone or is another one.
+    `Database` documents the errors of opening and using the file. Raise UnusableEnvironment `limits.lost` if the file
+    with the counters is missing or was replaced.
     """
 
     def __init__(
@@ -73,24 +74,24 @@ class LimitStore:
         anchors: Sequence[Path],
         is_unsent: Callable[[CallAttempt], bool] = lambda attempt: False,
     ) -> None:
-        """`is_unsent` judges attempts of other episodes, whose process may have died before its call left."""
+        """`is_unsent` decides about attempts of other episodes, whose process may have died before sending the call."""
         self.path = path
         self._anchors = anchors
         self._is_unsent = is_unsent
 
     def require_sound(self) -> None:
         """Raise the errors of an unusable file before any call depends on it."""
-        with self._open():
+        with self._open_anchored():
             pass
 
     def read_id(self) -> str:
         """Return the id of the file, which no other one has."""
-        with self._open() as database, database.reading() as connection:
+        with self._open_anchored() as database, database.reading() as connection:
             return _read_id(connection)
 
     def read(self, counters: Sequence[Counter], now: str) -> list[Decimal]:
-        """Return what each counter holds at a time."""
-        with self._open() as database, database.reading() as connection:
+        """Return the value of each counter at a time."""
+        with self._open_anchored() as database, database.reading() as connection:
             return [_sum_counter(connection, counter, now) for counter in counters]
 
     def reserve(
@@ -102,10 +103,10 @@ class LimitStore:
         *,
         instead_of: Sequence[int] = (),
     ) -> tuple[dict[str, Decimal], tuple[int, ...]]:
-        """Read the counters of the claims, and reserve those that `choose` returns, in one transaction.
+        """In one transaction, read the counters of the claims, and reserve the claims that `choose` returns. Return the
+        earlier values of the counters, without the reservations `instead_of`, and the numbers of the new reservations.
 
-        Return what the counters held before, without the reservations `instead_of`, and the numbers of the new ones. If
-        `choose` returns none, what other episodes reserved for calls that never left is released, and it is called
+        If `choose` returns none, other episodes' reservations for unsent calls are released, and `choose` is called
         once more.
         """
         used, numbers = self._try_reserve(attempt, claims, now, choose, instead_of)
@@ -121,32 +122,33 @@ class LimitStore:
         choose: Choose,
         instead_of: Sequence[int],
     ) -> tuple[dict[str, Decimal], tuple[int, ...]]:
-        with self._open() as database, database.writing() as connection:
+        with self._open_anchored() as database, database.writing() as connection:
             used = {
                 claim.limit.id: _sum_counter(connection, claim.counter, now, instead_of)
                 for claim in claims
             }
             chosen = choose(used)
-            return used, tuple(_insert(connection, attempt, claim, now) for claim in chosen)
+            return used, tuple(
+                _insert_reservation(connection, attempt, claim, now) for claim in chosen
+            )
 
     def mark_used(self, numbers: Sequence[int]) -> None:
         """Mark reservations as used: their calls left, or may have."""
-        self._change("UPDATE reservation SET state = 'used' WHERE number = ?", numbers)
+        self._update_rows("UPDATE reservation SET state = 'used' WHERE number = ?", numbers)
 
     def release(self, numbers: Sequence[int]) -> None:
         """Remove reservations of calls that did not leave."""
-        self._change("DELETE FROM reservation WHERE number = ? AND state = 'reserved'", numbers)
+        self._update_rows(
+            "DELETE FROM reservation WHERE number = ? AND state = 'reserved'", numbers
+        )
 
-    def _change(self, statement: str, numbers: Sequence[int]) -> None:
-        with self._open() as database, database.writing() as connection:
+    def _update_rows(self, statement: str, numbers: Sequence[int]) -> None:
+        with self._open_anchored() as database, database.writing() as connection:
             connection.executemany(statement, [(number,) for number in numbers])
 
     def settle_episode(self, episode_id: str, is_unsent: Callable[[CallAttempt], bool]) -> None:
-        """Settle what an episode reserved and did not settle, by what its log shows.
-
-        The caller holds the lock of the episode.
-        """
-        with self._open() as database:
+        """Settle the open reservations of an episode according to its log. The caller holds the lock of the episode."""
+        with self._open_anchored() as database:
             with database.reading() as connection:
                 rows = connection.execute(_OPEN_OF_EPISODE, (episode_id,)).fetchall()
             found = [(row[0], is_unsent(_parse_attempt(row[1:]))) for row in rows]
@@ -156,15 +158,15 @@ class LimitStore:
             self.mark_used(used)
 
     def _release_unsent(self, claims: Sequence[LimitClaim], now: str, episode_id: str) -> bool:
-        """Release what other episodes reserved on these counters for calls that did not leave. Return whether there was
-        any.
+        """Release other episodes' reservations on these counters for calls that did not leave. Return whether any was
+        released.
         """
         rows: dict[int, CallAttempt] = {}
-        with self._open() as database, database.reading() as connection:
+        with self._open_anchored() as database, database.reading() as connection:
             for claim in claims:
                 found = connection.execute(
                     _OPEN_OF_OTHERS,
-                    (*_key(claim.counter, now), episode_id, _MOST_EXAMINED),
+                    (*_counter_key(claim.counter, now), episode_id, _MOST_EXAMINED),
                 )
                 rows |= {row[0]: _parse_attempt(row[1:]) for row in found}
         unsent = [number for number, attempt in rows.items() if self._is_unsent(attempt)]
@@ -176,8 +178,8 @@ class LimitStore:
     # -- the file ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _open(self) -> Iterator[Database]:
-        """Open the file, once it is known to be the one that the anchors name."""
+    def _open_anchored(self) -> Iterator[Database]:
+        """Open the file after checking that the anchors refer to it."""
         anchored = {anchor: _read_anchor(anchor) for anchor in self._anchors}
         known = [id for id in anchored.values() if id is not None]
         if known and not os.path.lexists(self.path):
@@ -220,7 +222,9 @@ class LimitStore:
 
 
 def _read_anchor(path: Path) -> str | None:
-    """Return the id that an anchor holds, or None if there is no anchor. An unreadable one holds no file's id."""
+    """Return the id in an anchor file; None if the anchor does not exist. For an unreadable anchor, return an id that
+    no file has.
+    """
     if not os.path.lexists(path):
         return None
     try:
@@ -236,7 +240,7 @@ def _read_id(connection: sqlite3.Connection) -> str:
     return str(rows[0][0])
 
 
-def _key(counter: Counter, now: str) -> tuple[str, ...]:
+def _counter_key(counter: Counter, now: str) -> tuple[str, ...]:
     """Return the first values of a query for a counter: its identity, and the time after which its calls count."""
     since = ""
     if counter.window_s is not None:
@@ -249,14 +253,14 @@ def _key(counter: Counter, now: str) -> tuple[str, ...]:
 def _sum_counter(
     connection: sqlite3.Connection, counter: Counter, now: str, left_out: Sequence[int] = ()
 ) -> Decimal:
-    rows = connection.execute(_AMOUNTS, _key(counter, now)).fetchall()
+    rows = connection.execute(_AMOUNTS, _counter_key(counter, now)).fetchall()
     try:
         return sum_exactly(decimal_of(amount) for number, amount in rows if number not in left_out)
     except ValueError as error:
         raise UnreadableRow(str(error)) from error
 
 
-def _insert(
+def _insert_reservation(
     connection: sqlite3.Connection, attempt: CallAttempt, claim: LimitClaim, now: str
 ) -> int:
     counter = claim.counter

@@ -28,9 +28,8 @@ def open_archives(runs_dir: Path) -> RunsArchives | None:
 
 
 def open_archived(path: Path) -> ArchivedFolder | None:
-    """Return the archived episode with this path, `ARCHIVE/ID` or `RUNS/ID`. None if there is none.
-
-    Raise UnusableEnvironment `archive.unreadable`.
+    """Return the archived episode with this path, `ARCHIVE/ID` or `RUNS/ID`; None if no archive has it. Raise
+    UnusableEnvironment `archive.unreadable`.
     """
     if not path.parent.is_file() and not archive_paths(path.parent):
         return None

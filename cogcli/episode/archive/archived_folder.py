@@ -36,7 +36,7 @@ class ArchivedFolder(ListedFolder):
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def _sizes(self) -> Mapping[str, int]:
+    def _file_sizes(self) -> Mapping[str, int]:
         return self._size_by_name
 
     def chunks(
@@ -59,30 +59,30 @@ class ArchivedFolder(ListedFolder):
     # -- what an archive does not do -----------------------------------------------------------------------------------
 
     def descriptor(self, name: str, flags: int) -> int:
-        self._refuse(name)
+        self._refuse_write(name)
 
     def unlink(self, name: str) -> None:
-        self._refuse(name)
+        self._refuse_write(name)
 
     def remove_directory(self, name: str) -> None:
-        self._refuse(name)
+        self._refuse_write(name)
 
     def rename(self, name: str, new: str) -> None:
-        self._refuse(name)
+        self._refuse_write(name)
 
     def make(self, name: str) -> Folder:
-        self._refuse(name)
+        self._refuse_write(name)
 
     def create(self, name: str, flags: int) -> int:
-        self._refuse(name)
+        self._refuse_write(name)
 
     def sync(self) -> None:
-        self._refuse("")
+        self._refuse_write("")
 
     def sync_with_parent(self) -> None:
-        self._refuse("")
+        self._refuse_write("")
 
-    def _refuse(self, name: str) -> NoReturn:
+    def _refuse_write(self, name: str) -> NoReturn:
         raise OSError(errno.EROFS, "is in an archive", str(self.path / name))
 
 

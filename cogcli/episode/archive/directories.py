@@ -19,16 +19,16 @@ def archive_paths(runs_dir: Path) -> list[Path]:
     """Return the archives of a runs directory, in order: those of single episodes, then those of batches."""
     directories = [runs_dir / ARCHIVES]
     batches = runs_dir / BATCHES
-    directories += [batches / name / BATCH_ARCHIVES for name in _names(batches)]
+    directories += [batches / name / BATCH_ARCHIVES for name in _archive_names(batches)]
     return [path for directory in directories for path in archives_in(directory)]
 
 
 def archives_in(directory: Path) -> list[Path]:
     """Return the archives in one directory, in order."""
-    return [directory / name for name in _names(directory) if name.endswith(SUFFIX)]
+    return [directory / name for name in _archive_names(directory) if name.endswith(SUFFIX)]
 
 
-def _names(directory: Path) -> list[str]:
+def _archive_names(directory: Path) -> list[str]:
     try:
         return [] if os.path.islink(directory) else sorted(os.listdir(directory))
     except OSError:

@@ -78,8 +78,9 @@ Key = bytes
 
 
 class ArchiveFault(Exception):
-    """Why bytes are not those of an archive. `torn` is whether a write that was cut short leaves such bytes at the end
-    of a file."""
+    """Raised for bytes that are not a valid archive. `torn` is whether an incomplete write leaves such bytes at the end
+    of a file.
+    """
 
     def __init__(self, why: str, *, torn: bool = False) -> None:
         super().__init__(why)
@@ -91,7 +92,7 @@ class ArchiveFault(Exception):
 
 
 class Header(NamedTuple):
-    """What an archive begins with. `batch` is the id of the batch whose episodes it has, or empty."""
+    """The header of an archive. `batch` is the id of the batch whose episodes it contains, or empty."""
 
     batch: str
     dictionary: bytes
@@ -138,7 +139,7 @@ def parse_header(data: bytes) -> Header:
 
 
 def _begins_header(data: bytes) -> bool:
-    """Return whether bytes without a newline are what a short write leaves of a header."""
+    """Return whether bytes without a newline are the beginning of a header, as an incomplete write leaves them."""
     written = data.rstrip(b"\0")
     return len(written) < HEADER and written.startswith(_BEGINNING[: len(written)])
 
@@ -186,7 +187,7 @@ def kind_of_key(key: Key) -> bytes:
 
 
 def episode_of_key(key: Key) -> str:
-    """Return the episode's id of a key. Empty for the key of a blob."""
+    """Return the episode id in a key; empty for the key of a blob."""
     return key[1:].rstrip(b"\0").decode() if key[:1] == EPISODE[:1] else ""
 
 
@@ -200,10 +201,10 @@ def encode_record(
 ) -> bytes:
     """Return a record: its head and its deflated bytes."""
     head = _HEAD.pack(kind, name, line, len(stored), size)
-    return head + _CHECK.pack(zlib.crc32(head), _sum(base, head, stored)) + stored
+    return head + _CHECK.pack(zlib.crc32(head), _record_sum(base, head, stored)) + stored
 
 
-def _sum(base: Sum, head: bytes, stored: bytes) -> bytes:
+def _record_sum(base: Sum, head: bytes, stored: bytes) -> bytes:
     content = base.copy()
     content.update(head)
     content.update(stored)
@@ -223,26 +224,26 @@ def parse_head(data: bytes) -> RecordHead:
     if head.stored > LIMIT or head.size > INFLATED:
         most = max(head.stored, head.size)
         raise ArchiveFault(f"a record of {most:,} bytes: at most {INFLATED:,} are read")
-    if head.kind == EPISODE and not is_own_id(_text(head.name)):
+    if head.kind == EPISODE and not is_own_id(_id_from_name(head.name)):
         raise ArchiveFault(f"a record is named {head.name!r:.80}, which is no episode's id")
     return head
 
 
-def _text(name: bytes) -> str:
-    """Return the id in a name that is padded with NULs. A byte that is not ASCII becomes another character."""
+def _id_from_name(name: bytes) -> str:
+    """Return the id in a name that is padded with NULs. Bytes that are not ASCII are replaced."""
     plain = name.rstrip(b"\0")
     return plain.decode("latin-1")
 
 
 def begins_record(data: bytes) -> bool:
-    """Return whether bytes are the beginning of a record, or NULs of blocks that never reached the disk."""
+    """Return whether bytes are the beginning of a record, or NULs of blocks that were lost in a power loss."""
     return data[:4] in {kind[: len(data[:4])] for kind in _KINDS} or not data.strip(b"\0")
 
 
 def check_record(base: Sum, head_bytes: bytes, stored: bytes) -> None:
     """Compare the deflated bytes of a record with its sum. Raise ArchiveFault."""
     _, expected = _CHECK.unpack_from(head_bytes, _HEAD.size)
-    if _sum(base, head_bytes[: _HEAD.size], stored) != expected:
+    if _record_sum(base, head_bytes[: _HEAD.size], stored) != expected:
         raise ArchiveFault("the bytes of a record are not those of its SHA-256")
 
 
@@ -278,7 +279,7 @@ def inflate(stored: bytes, size: int, dictionary: bytes) -> bytes:
 
 
 class EpisodeTable(NamedTuple):
-    """What an episode's payload names: the sizes of its files and of its blobs, in order."""
+    """The table of an episode's payload: the sizes of its files and of its blobs, in order."""
 
     files: dict[str, int]
     blobs: dict[str, int]
@@ -404,7 +405,7 @@ class RecordList:
         """Return the index of the records. Raise ArchiveFault for a record that occurs twice."""
         keys, order = bytearray(), array("I")
         before = b""
-        for key, position in self._sort():
+        for key, position in self._iterate_sorted():
             if key == before:
                 raise ArchiveFault(f"has {_name_of(key)} twice")
             keys += key
@@ -417,8 +418,10 @@ class RecordList:
             array("I", map(stored.__getitem__, order)),
         )
 
-    def _sort(self) -> Iterator[tuple[Key, int]]:
-        """Yield key and position of each record, by key. One text for both takes the least memory."""
+    def _iterate_sorted(self) -> Iterator[tuple[Key, int]]:
+        """Yield key and position of each record, sorted by key. Both are packed into one text, which uses the least
+        memory.
+        """
         keys = bytes(self._keys)
         starts = enumerate(range(0, len(keys), KEY))
         texts = [keys[at : at + KEY] + position.to_bytes(4, "big") for position, at in starts]
@@ -449,7 +452,7 @@ def _big_endian(column: array[int]) -> bytes:
     return column.tobytes()
 
 
-def _column(code: str, data: bytes) -> array[int]:
+def _index_column(code: str, data: bytes) -> array[int]:
     column = array(code, data)
     if byteorder == "little":
         column.byteswap()
@@ -476,7 +479,9 @@ def parse_index(stored: bytes, begin: int, end: int) -> RecordIndex:
         raise ArchiveFault("its index is cut off")
     names, offsets = count * KEY, count * (KEY + _OFFSET)
     index = RecordIndex(
-        stored[:names], _column("Q", stored[names:offsets]), _column("I", stored[offsets:])
+        stored[:names],
+        _index_column("Q", stored[names:offsets]),
+        _index_column("I", stored[offsets:]),
     )
     keys = (stored[at : at + KEY] for at in range(0, names, KEY))
     if not all(one < other for one, other in pairwise(keys)):

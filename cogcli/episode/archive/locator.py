@@ -43,13 +43,13 @@ class _Kept(NamedTuple):
 
 
 @cache
-def _kept() -> dict[str, _Kept]:
-    """Return what this process keeps of archives, by path, the latest last."""
+def _archive_cache() -> dict[str, _Kept]:
+    """Return this process's cache of archives, by path, the latest last."""
     return {}
 
 
 @cache
-def _sound() -> dict[str, FileState]:
+def _verified_archives() -> dict[str, FileState]:
     """Return the state of each archive in which this process found no fault, by path."""
     return {}
 
@@ -57,7 +57,7 @@ def _sound() -> dict[str, FileState]:
 def open_kept(path: Path) -> Archive:
     """Open an archive, whose contents are read only if they changed. Raise UnusableEnvironment `archive.unreadable`."""
     fd = open_archive_file(path)
-    kept = _kept()
+    kept = _archive_cache()
     try:
         state = state_of(os.fstat(fd))
         before = kept.pop(str(path), None)
@@ -72,21 +72,21 @@ def open_kept(path: Path) -> Archive:
         raise archive_error(path, why or "cannot be read") from error
     kept[str(path)] = _Kept(state, contents)
     if not contents.fault:
-        _sound()[str(path)] = state
+        _verified_archives()[str(path)] = state
     while len(kept) > _KEPT:
         del kept[next(iter(kept))]
     return Archive(path, fd, contents)
 
 
 class ArchivePlace(NamedTuple):
-    """Where an episode is: the file, and the offset of its record."""
+    """The place of an episode: the archive file, and the offset of its record."""
 
     path: Path
     offset: int
 
 
 class ArchivedEpisode(NamedTuple):
-    """An archived episode: its path in the archive, and a text that differs as soon as a file of it does."""
+    """An archived episode: its path in the archive, and a mark that changes whenever one of its files changes."""
 
     path: Path
     mark: str
@@ -129,7 +129,7 @@ class RunsArchives:
     def locate(self, episode_id: str) -> ArchivedEpisode | None:
         """Return the place of an episode and its mark. None if no archive has it, or if its record cannot be read.
 
-        The archive stays open, since the next episode is probably in it: close this object.
+        The archive stays open, since the next episode is probably in it. Close this object afterwards.
         """
         archive = self._latest
         if archive is None or not archive.find(episode_id):
@@ -156,7 +156,7 @@ def _find_fault(path: Path) -> UnusableEnvironment | None:
         state = state_of(os.lstat(path))
     except OSError:
         return None  # it was removed in the meantime
-    if not state.size or _sound().get(str(path)) == state:
+    if not state.size or _verified_archives().get(str(path)) == state:
         return None
     try:
         with open_kept(path) as archive:
@@ -171,7 +171,7 @@ def find_archive(paths: Iterable[Path], episode_id: str) -> Archive | None:
     for path in paths:
         try:
             # Most archives are passed over by the first and the last name of their index.
-            if str(path) not in _kept() and not peek_range(path, episode_id):
+            if str(path) not in _archive_cache() and not peek_range(path, episode_id):
                 continue
             archive = open_kept(path)
         except UnusableEnvironment:
@@ -193,10 +193,8 @@ def find_place(paths: Iterable[Path], episode_id: str) -> ArchivePlace | None:
 
 
 def open_archived(path: Path) -> ArchivedFolder | None:
-    """Return the archived episode that has this path, where no folder is. None if there is none.
-
-    The path is `ARCHIVE/ID`, or `RUNS/ID` for an archive of that runs directory. Raise UnusableEnvironment
-    `archive.unreadable`.
+    """Return the archived episode with this path; None if a folder or nothing has the path. The path is `ARCHIVE/ID`,
+    or `RUNS/ID` for an archive of that runs directory. Raise UnusableEnvironment `archive.unreadable`.
     """
     if not is_own_id(path.name):
         return None

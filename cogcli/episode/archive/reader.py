@@ -68,7 +68,9 @@ def state_of(found: os.stat_result) -> FileState:
 
 
 class ArchiveContents(NamedTuple):
-    """What an archive has. `end` is where its records end, and `indexed` whether an index follows there."""
+    """The contents of an archive. `end` is the offset after its records, and `indexed` whether an index follows
+    there.
+    """
 
     header: Header
     records: RecordIndex
@@ -88,7 +90,9 @@ class ArchivedFiles(NamedTuple):
 
 
 def read_contents(fd: int, known: ArchiveContents | None = None) -> ArchiveContents:
-    """Return what an open archive has. `known` is what it had before it grew. Raise ArchiveFault or OSError."""
+    """Return the contents of an open archive. `known` are its contents before it grew. Raise ArchiveFault or
+    OSError.
+    """
     size = os.fstat(fd).st_size
     if size > format.LIMIT:
         raise ArchiveFault(f"has {size:,} bytes, an archive has at most {format.LIMIT:,}")
@@ -97,8 +101,8 @@ def read_contents(fd: int, known: ArchiveContents | None = None) -> ArchiveConte
     if index is not None:
         return index
     if known is not None and known.header == header and known.end <= size:
-        return _scan(fd, size, header, known)
-    return _scan(fd, size, header, None)
+        return _scan_records(fd, size, header, known)
+    return _scan_records(fd, size, header, None)
 
 
 def read_exactly(fd: int, size: int, offset: int) -> bytes:
@@ -129,7 +133,9 @@ def _read_index(fd: int, size: int, header: Header) -> ArchiveContents | None:
     return ArchiveContents(header, index, offset, indexed=True)
 
 
-def _scan(fd: int, size: int, header: Header, known: ArchiveContents | None) -> ArchiveContents:
+def _scan_records(
+    fd: int, size: int, header: Header, known: ArchiveContents | None
+) -> ArchiveContents:
     """Return the contents by reading each record. Raise ArchiveFault for an episode that occurs twice."""
     base = format.sum_base(header)
     records = format.RecordList(known.records) if known else format.RecordList()
@@ -192,7 +198,7 @@ class Archive:
             return cls(path, fd, read_contents(fd))
         except (ArchiveFault, OSError) as error:
             os.close(fd)
-            raise archive_error(path, _why(error)) from error
+            raise archive_error(path, _error_text(error)) from error
 
     def close(self) -> None:
         """Close the file; may be called twice."""
@@ -217,20 +223,20 @@ class Archive:
     def read_episode(self, episode_id: str) -> ArchivedFiles:
         """Return the files of an episode. Raise UnusableEnvironment `archive.unreadable`."""
         try:
-            payload = self._payload(format.key_of_episode(episode_id))
+            payload = self._read_payload(format.key_of_episode(episode_id))
             return ArchivedFiles(*format.parse_episode(payload))
         except (ArchiveFault, OSError) as error:
-            why = f"`{episode_id:.80}`: {_why(error)}"
+            why = f"`{episode_id:.80}`: {_error_text(error)}"
             raise archive_error(self.path, why) from error
 
     def read_blob(self, name: str) -> bytes:
         """Return a blob, named by 64 hex digits. Raise UnusableEnvironment `archive.unreadable`."""
         try:
-            blob = self._payload(format.key_of_blob(name))
+            blob = self._read_payload(format.key_of_blob(name))
             if sha256(blob).hexdigest() != name:
                 raise ArchiveFault("is not the content of its name")
         except (ArchiveFault, OSError) as error:
-            raise archive_error(self.path, f"blob `{name}`: {_why(error)}") from error
+            raise archive_error(self.path, f"blob `{name}`: {_error_text(error)}") from error
         return blob
 
     def record_sum(self, episode_id: str) -> str:
@@ -239,16 +245,16 @@ class Archive:
         Raise UnusableEnvironment `archive.unreadable` if it is not the one of the bytes.
         """
         try:
-            return self._record(format.key_of_episode(episode_id))[0].sum.hex()
+            return self._read_checked(format.key_of_episode(episode_id))[0].sum.hex()
         except (ArchiveFault, OSError) as error:
-            raise archive_error(self.path, f"`{episode_id:.80}`: {_why(error)}") from error
+            raise archive_error(self.path, f"`{episode_id:.80}`: {_error_text(error)}") from error
 
-    def _payload(self, key: Key) -> bytes:
-        head, stored = self._record(key)
+    def _read_payload(self, key: Key) -> bytes:
+        head, stored = self._read_checked(key)
         return format.inflate(stored, head.size, self.contents.header.dictionary)
 
-    def _record(self, key: Key) -> tuple[RecordHead, bytes]:
-        """Return a record that matches its name and its sum. Raise ArchiveFault or OSError."""
+    def _read_checked(self, key: Key) -> tuple[RecordHead, bytes]:
+        """Return a record after checking its name and its checksum. Raise ArchiveFault or OSError."""
         span = self.contents.records.find(key)
         if span is None:
             raise ArchiveFault("the archive does not have it")
@@ -271,7 +277,7 @@ def open_archive_file(path: Path) -> int:
     except UnreadableFile as error:
         raise archive_error(path, error.message) from error
     except OSError as error:
-        raise archive_error(path, _why(error)) from error
+        raise archive_error(path, _error_text(error)) from error
 
 
 def peek_range(path: Path, episode_id: str) -> bool:
@@ -293,7 +299,7 @@ def peek_range(path: Path, episode_id: str) -> bool:
             for position in (0, max(0, entries - 1))
         ]
     except OSError as error:
-        raise archive_error(path, _why(error)) from error
+        raise archive_error(path, _error_text(error)) from error
     finally:
         os.close(fd)
     # Blobs come first in an index, and before every episode.
@@ -308,7 +314,7 @@ def is_archive_file(path: Path) -> bool:
         return False
 
 
-def _why(error: ArchiveFault | OSError) -> str:
+def _error_text(error: ArchiveFault | OSError) -> str:
     if isinstance(error, ArchiveFault):
         return error.why
     return error.strerror or "cannot be read"

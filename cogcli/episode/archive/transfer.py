@@ -57,9 +57,8 @@ def remove_archived_folder(directory: Path, archive: Path) -> bool:
 
 
 def drop_archive(path: Path, may_go: Callable[[list[str]], bool]) -> bool:
-    """Remove an archive if `may_go` accepts the ids of all its episodes, read under its lock. Return whether it did.
-
-    A damaged archive stays, and one that a process writes. Raise UnusableEnvironment `env.disk`.
+    """Remove an archive if `may_go` accepts the ids of all its episodes, read under its lock. Return whether the
+    archive was removed. A damaged archive and one that a process writes are kept. Raise UnusableEnvironment `env.disk`.
     """
     with (
         disk_errors(path),

@@ -126,7 +126,7 @@ class ArchiveWriter:
                 raise disk_refusal(path, error) from error
             opened.callback(os.close, self._fd)
             self._take_lock()
-            self._read()
+            self._read_existing()
             opened.pop_all()
 
     def _open_file(self) -> int:
@@ -150,8 +150,8 @@ class ArchiveWriter:
         if not os.fstat(self._fd).st_nlink:  # it was dropped in the meantime
             raise busy_error(self.path)
 
-    def _read(self) -> None:
-        """Read what the file has, and cut a torn tail."""
+    def _read_existing(self) -> None:
+        """Read the contents of the file, and remove an incomplete record at its end."""
         try:
             found = read_contents(self._fd)
         except ArchiveFault as error:
@@ -208,7 +208,7 @@ class ArchiveWriter:
         entries = self._found.size + len(self._added) + len(added)
         if end + format.index_bytes(entries) > format.LIMIT:
             raise ArchiveFull
-        self._write(b"".join(parts), start)
+        self._write_at_end(b"".join(parts), start)
         self._encoder = encoder
         self._added.update(added)
         self._end = end
@@ -219,8 +219,8 @@ class ArchiveWriter:
         found = [(format.key_of_blob(name), blobs[name]) for name in sorted(blobs)]
         return [(key, content) for key, content in found if not self._find_record(key)]
 
-    def _write(self, data: bytes, start: int) -> None:
-        """Write bytes at `start`, where the records end. What follows there is cut first."""
+    def _write_at_end(self, data: bytes, start: int) -> None:
+        """Write bytes at `start`, the end of the records. Any bytes after it are removed first."""
         try:
             if os.fstat(self._fd).st_size != start:
                 os.ftruncate(self._fd, start)
@@ -244,16 +244,15 @@ class ArchiveWriter:
         self._unsynced = self._is_made = False
 
     def close(self) -> None:
-        """Write the index, sync, and give up the lock; may be called twice. A file without an episode is removed.
-
-        Raise UnusableEnvironment `env.disk`.
+        """Write the index, sync, and release the lock; may be called twice. A file without an episode is removed. Raise
+        UnusableEnvironment `env.disk`.
         """
         if self._fd < 0:
             return
         try:
             if self._encoder is not None and not self._is_indexed:
                 index = format.encode_index(self._encoder.base, self._build_index(), self._end)
-                self._write(index, self._end)
+                self._write_at_end(index, self._end)
                 self._is_indexed = True
             if self._encoder is None and not os.fstat(self._fd).st_size:
                 self._remove_empty()
@@ -342,7 +341,7 @@ def _read_blobs(folder: Folder) -> dict[str, bytes]:
 
 
 class ArchiveSeries:
-    """The archives of one directory, `000001.cogarchive` and so on, of which the newest is continued.
+    """The archives of one directory: `000001.cogarchive` and so on. The newest one is continued.
 
     A new file is begun when the newest is full, damaged, of another batch, or written by another process. So two
     writers of one directory write two files. Close it, or use it in a `with`.
@@ -363,11 +362,11 @@ class ArchiveSeries:
     def append(self, episode_id: str, episode: EpisodeBytes, *, line: int = 0) -> ArchivePlace:
         """Append a sealed episode as `ArchiveWriter.append` does, to a new file if the newest has no room."""
         try:
-            return self._current().append(episode_id, episode, line=line)
+            return self._current_writer().append(episode_id, episode, line=line)
         except ArchiveFull:
             self._next_file()
         try:
-            return self._current().append(episode_id, episode, line=line)
+            return self._current_writer().append(episode_id, episode, line=line)
         except ArchiveFull as error:
             raise refused_error(episode_id, "no archive has room for it") from error
 
@@ -398,16 +397,16 @@ class ArchiveSeries:
         if writer is not None:
             writer.close()
 
-    def _current(self) -> ArchiveWriter:
+    def _current_writer(self) -> ArchiveWriter:
         if self._writer is None:
-            number = max(_FIRST, self._newest())
+            number = max(_FIRST, self._newest_number())
             while self._writer is None:
-                self._writer = self._open(number)
+                self._writer = self._open_writer(number)
                 number += 1
         return self._writer
 
-    def _open(self, number: int) -> ArchiveWriter | None:
-        """Return the writer of a file. None if the file cannot be continued."""
+    def _open_writer(self, number: int) -> ArchiveWriter | None:
+        """Return the writer of a file; None if the file cannot be continued."""
         path = self.directory / f"{number:0{_DIGITS}}{SUFFIX}"
         try:
             return ArchiveWriter(path, batch=self._batch, shared=self._shared)
@@ -418,14 +417,14 @@ class ArchiveSeries:
 
     def _next_file(self) -> None:
         """Close the full file, and begin the next one."""
-        number = self._newest() + 1
+        number = self._newest_number() + 1
         self.close()
         while self._writer is None:
-            self._writer = self._open(number)
+            self._writer = self._open_writer(number)
             number += 1
 
-    def _newest(self) -> int:
-        """Return the number of the newest file, 0 without one."""
+    def _newest_number(self) -> int:
+        """Return the number of the newest file; 0 if the directory has none."""
         try:
             names = os.listdir(self.directory)
         except FileNotFoundError:

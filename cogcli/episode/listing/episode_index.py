@@ -105,16 +105,16 @@ class Index:
         """Return whether the index exists and can be read."""
         # Both must be regular files: a link would lead out of the runs directory.
         if _is_own_file(self._runs_dir / FILE) and _is_file(self._runs_dir / _JOURNAL) is not False:
-            self._connect()
+            self._open_database()
         if self._database is None:
             return False
         with contextlib.suppress(IndexUnavailable):
-            found = schema_from_rows(self._query(SCHEMA_QUERY))
+            found = schema_from_rows(self._fetch_rows(SCHEMA_QUERY))
             if not find_schema_fault(found, schema_after(_SCHEMA)):
                 return True
             if not find_schema_fault(found, schema_after(_TABLES)):
                 return self._add_id_index()
-            self._remove()
+            self._remove_files()
         return False
 
     def _add_id_index(self) -> bool:
@@ -123,10 +123,10 @@ class Index:
         """
         try:
             for sql in (_JOURNAL_STAYS, _ID_INDEX):
-                self._query(sql)
+                self._fetch_rows(sql)
         except IndexUnavailable:
             if _is_file(self._runs_dir / FILE):
-                self._connect()
+                self._open_database()
         return self._database is not None
 
     def create(self) -> bool:
@@ -139,19 +139,19 @@ class Index:
                     os.fchmod(handle, self._mode)
             finally:
                 os.close(handle)
-            self._connect()
+            self._open_database()
         with contextlib.suppress(IndexUnavailable):
             for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_SCHEMA, "COMMIT"):
-                self._query(sql)
+                self._fetch_rows(sql)
             return True
         return False
 
-    def _connect(self) -> None:
+    def _open_database(self) -> None:
         with contextlib.suppress(Exception):  # no such module, no permission
             import sqlite3
 
             if journal_deletes_file(self._runs_dir / FILE):
-                self._remove()
+                self._remove_files()
                 return
             self._database = sqlite3.connect(
                 self._runs_dir / FILE, timeout=0.25, isolation_level=None
@@ -163,22 +163,22 @@ class Index:
     def all_ids(self) -> set[str]:
         """Return the ids of all episodes that have a row. Raise IndexUnavailable."""
         # One text is read in a ninth of the time of as many rows. No id has a line break.
-        ((ids,),) = self._query("SELECT group_concat(id, char(10)) FROM episode")
+        ((ids,),) = self._fetch_rows("SELECT group_concat(id, char(10)) FROM episode")
         return set((ids or "").split("\n")) - {""}
 
     def ids(self, beginning: str, skip: int, limit: int) -> list[str]:
         """Return the ids with this prefix, in order. Raise IndexUnavailable."""
         values = {"beginning": beginning, "size": len(beginning), "skip": skip, "limit": limit}
-        return [id for (id,) in self._query(_BEGINNING, values)]
+        return [id for (id,) in self._fetch_rows(_BEGINNING, values)]
 
     def is_whole(self, at: str) -> bool:
         """Return whether the directory is unchanged since every episode had its row. Raise IndexUnavailable."""
-        rows = self._query("SELECT at, episodes FROM whole") if at else []
+        rows = self._fetch_rows("SELECT at, episodes FROM whole") if at else []
         return bool(rows) and rows[0] == (at, self.count())
 
     def count(self) -> int:
         """Return the number of episodes that have a row. Raise IndexUnavailable."""
-        count: int = self._query("SELECT count(*) FROM episode")[0][0]
+        count: int = self._fetch_rows("SELECT count(*) FROM episode")[0][0]
         return count
 
     def rows(self, wanted: EpisodeFilter) -> Iterator[IndexedRow]:
@@ -189,22 +189,22 @@ class Index:
             "tag": tag, "page": _PAGE, "outcomes": f" {' '.join(wanted.outcomes)} " if wanted.outcomes else None,
         }  # fmt: skip
         place = FIRST
-        while found := self._query(_FIND, {**values, "own": place[0], "id": place[1]}):
+        while found := self._fetch_rows(_FIND, {**values, "own": place[0], "id": place[1]}):
             try:
                 page = [_decode_row(self._runs_dir, row, self._owner) for row in found]
             except (ValueError, TypeError) as error:
-                self._lose(error)
+                self._give_up(error)
                 raise IndexUnavailable from error
             yield from page
             place = place_of(page[-1].id)
 
-    def _query(self, sql: str, values: Json | None = None) -> list[Any]:
+    def _fetch_rows(self, sql: str, values: Json | None = None) -> list[Any]:
         if self._database is None:
             raise IndexUnavailable
         try:
             return self._database.execute(sql, values or {}).fetchall()
         except Exception as error:
-            self._lose(error)
+            self._give_up(error)
             raise IndexUnavailable from error
 
     def keep(self, seen: IndexedRow, before: IndexedRow | None) -> None:
@@ -247,17 +247,17 @@ class Index:
         except Exception as error:  # a full disk, another writer: next time
             with contextlib.suppress(Exception):
                 database.rollback()
-            self._lose(error)
+            self._give_up(error)
 
-    def _lose(self, error: Exception) -> None:
+    def _give_up(self, error: Exception) -> None:
         """Stop using the database. If it is damaged, and not only locked, it is removed."""
         code = getattr(error, "sqlite_errorcode", _DAMAGED[0])
         if code & 0xFF in _DAMAGED:
-            self._remove()
+            self._remove_files()
         else:
             self.close()
 
-    def _remove(self) -> None:
+    def _remove_files(self) -> None:
         self.close()
         # The journal first: left alone, it would be applied to the next database.
         for name in (_JOURNAL, FILE):
@@ -292,7 +292,7 @@ def _is_file(path: Path) -> bool | None:
 
 
 def _row_mac(values: Sequence[object], owner: bytes) -> int:
-    """Return the MAC of a row: 7 bytes, which SQLite holds as a number."""
+    """Return the message authentication code of a row: 7 bytes, as an integer for SQLite."""
     mac = blake2b(orjson.dumps(values), key=owner, digest_size=7, person=_PERSON)
     return int.from_bytes(mac.digest(), "big")
 

@@ -75,7 +75,7 @@ def find_indexed_ids(
 ) -> list[str] | None:
     """Return the ids with this prefix, newest first, or None unless the index is known to have every episode."""
     with closing(Index(runs_dir)) as index, suppress(IndexUnavailable):
-        if index.open() and index.is_whole(_stamp(runs_dir)):
+        if index.open() and index.is_whole(_directory_state(runs_dir)):
             return index.ids(beginning, skip, limit)
     return None
 
@@ -83,7 +83,7 @@ def find_indexed_ids(
 def count_episodes(runs_dir: Path, names: Callable[[], list[str]]) -> int:
     """Return the number of episodes, with the archived and the unreadable ones. `names` lists them."""
     with closing(Index(runs_dir)) as index, suppress(IndexUnavailable):
-        if index.open() and index.is_whole(_stamp(runs_dir)):
+        if index.open() and index.is_whole(_directory_state(runs_dir)):
             return index.count()
     return len(names())
 
@@ -118,20 +118,20 @@ class _EpisodeScan:
     def rows(self, worth: int) -> Iterator[EpisodeRow]:
         place = FIRST
         try:
-            self._begin(worth)
-            for candidate, is_new in self._candidates():
+            self._prepare_index(worth)
+            for candidate, is_new in self._iterate_candidates():
                 place = place_of(candidate.id)
-                if (row := self._current(candidate, is_new)) and self._wanted.fits(row):
+                if (row := self._current_row(candidate, is_new)) and self._wanted.fits(row):
                     yield row
         except IndexUnavailable:
             self._lost = True
             for name in self._names():
-                row = self._read(self._place(name)[0]) if place_of(name) < place else None
+                row = self._read_row(self._locate(name)[0]) if place_of(name) < place else None
                 if row and self._wanted.fits(row):
                     yield row
 
-    def _begin(self, worth: int) -> None:
-        self._stamp = _stamp(self._runs_dir)
+    def _prepare_index(self, worth: int) -> None:
+        self._stamp = _directory_state(self._runs_dir)
         self._indexed = self._index.open()
         if not self._indexed:
             names = self._names()
@@ -143,18 +143,18 @@ class _EpisodeScan:
         if not self._was_whole:
             # Ids before names: an episode that appears in between is new, never removed.
             ids = self._index.all_ids()
-            self._new, self._gone = _changes(self._runs_dir, ids)
+            self._new, self._gone = _list_changes(self._runs_dir, ids)
             self._add_archived(ids)
 
     def _add_archived(self, indexed: set[str]) -> None:
-        """Add what archives have to the changes since the index was whole."""
+        """Add the archived episodes to the changes since the index was complete."""
         if self._archives is None:
             return
         archived = self._archives.episode_ids()
         self._gone -= archived
         self._new = sorted({*self._new, *(archived - indexed)}, key=place_of)
 
-    def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
+    def _iterate_candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
         """Yield the candidates, newest first, and whether each is new to the index. Raise IndexUnavailable."""
         new = self._new
         for candidate in self._index.rows(self._wanted) if self._indexed else ():
@@ -167,18 +167,16 @@ class _EpisodeScan:
         while new:
             yield IndexedRow(new.pop(), None, ""), True
 
-    def _current(self, candidate: IndexedRow, is_new: bool) -> EpisodeRow | None:
-        """Return the current row of an episode, or None if it was removed, cannot be read or does not pass the
-        filter.
-        """
+    def _current_row(self, candidate: IndexedRow, is_new: bool) -> EpisodeRow | None:
+        """Return the current row of an episode. None if it was removed, cannot be read or does not pass the filter."""
         known = candidate.row if candidate.row is not None and candidate.row.sealed else None
         if known is not None and not self._wanted.fits(known):
             return None
         # The mark is taken before reading, so that a change during the reading gives another mark.
-        directory, mark = self._place(candidate.id)
+        directory, mark = self._locate(candidate.id)
         if known is not None and candidate.mark == mark:
             return known if self._archives is None else known._replace(directory=directory)
-        row = self._read(directory)
+        row = self._read_row(directory)
         # Only sealed episodes of ours stay unchanged. Others are read every time.
         settled = isinstance(row, SealedRow)
         kept = row if row is None or settled else row._replace(sealed=False)
@@ -188,16 +186,16 @@ class _EpisodeScan:
             self._index.write()
         return row
 
-    def _place(self, episode_id: str) -> tuple[Path, str]:
+    def _locate(self, episode_id: str) -> tuple[Path, str]:
         """Return the directory of an episode, or its place in an archive, and its mark."""
         directory = self._runs_dir / episode_id
-        mark = _mark(directory)
+        mark = _change_mark(directory)
         if self._archives is None or mark != _NOWHERE:
             return directory, mark
         found = self._archives.locate(episode_id)
         return (directory, mark) if found is None else (found.path, found.mark)
 
-    def _read(self, directory: Path) -> EpisodeRow | None:
+    def _read_row(self, directory: Path) -> EpisodeRow | None:
         with suppress(CogcliError):
             row = read_row(directory, self._owner, thorough=False)
             with suppress(OSError):
@@ -217,8 +215,8 @@ class _EpisodeScan:
         self._index.close()
 
 
-def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
-    """Return the new names, the newest last, and the removed ones. Raise IndexUnavailable if the directory cannot be
+def _list_changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
+    """Return the new names, the newest last, and the removed names. Raise IndexUnavailable if the directory cannot be
     listed.
     """
     try:
@@ -237,9 +235,9 @@ def _is_directory(runs_dir: Path, name: str) -> bool:
     return False
 
 
-def _mark(directory: Path) -> str:
-    """Return the inodes and times of a sealed episode and its files, without blobs. The text differs as soon as a
-    file is replaced, written or removed.
+def _change_mark(directory: Path) -> str:
+    """Return the inodes and times of a sealed episode and its files, without blobs. The text changes when a file is
+    replaced, written or removed.
     """
     try:
         found = os.lstat(directory)
@@ -261,9 +259,9 @@ def _mark_of(directory: Path, name: str) -> str:
     return f"{found.st_ino}.{found.st_size}.{found.st_mtime_ns}.{found.st_ctime_ns}"
 
 
-def _stamp(runs_dir: Path) -> str:
-    """Return the state of the runs directory. Empty if it does not exist, or while a change may leave its times
-    unchanged.
+def _directory_state(runs_dir: Path) -> str:
+    """Return the state of the runs directory. Empty if it does not exist, or if a recent change may not show in its
+    times.
     """
     try:
         found = os.stat(runs_dir)

@@ -170,7 +170,7 @@ def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = Tr
 
 def _read_sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
     """Return the row of a sealed episode: from its summary if that agrees with the log, else from the log."""
-    summary = _from_summary(folder)
+    summary = _row_from_summary(folder)
     if summary is not None and not fault:
         fault = _summary_fault(summary, log)
         if not fault:
@@ -197,7 +197,7 @@ def _summary_fault(summary: EpisodeRow, log: LogScan) -> str:
     if end is None:
         return f"{SUMMARY} exists, and the log has no end"
     begun = event_of(parse_line(log.first))
-    status = _outcome(read_record(SharedEnd, end.payload).status)
+    status = _outcome_word(read_record(SharedEnd, end.payload).status)
     if summary.status != status:
         return f"{SUMMARY} says `{summary.status}`, the log `{status}`"
     recorded = {
@@ -211,10 +211,9 @@ def _summary_fault(summary: EpisodeRow, log: LogScan) -> str:
     return ""
 
 
-def _from_summary(folder: Folder) -> EpisodeRow | None:
-    """Return the row from `summary.json`, or None if there is no summary. A log of another tool is
-    folded, whatever its summary
-    contains.
+def _row_from_summary(folder: Folder) -> EpisodeRow | None:
+    """Return the row from `summary.json`; None without a summary. A log of another tool is folded, regardless of its
+    summary.
     """
     try:
         summary = read_record(Summary, parse(folder.read(SUMMARY, limit=_SUMMARY_LIMIT)))
@@ -244,12 +243,12 @@ def _from_summary(folder: Folder) -> EpisodeRow | None:
 def _from_log(folder: Folder) -> EpisodeRow:
     first, last, resumed = _ends_of_log(folder)
     if not first:
-        return _first_row(folder, None, _status(folder, (), last))
+        return _first_row(folder, None, _status_from_events(folder, (), last))
     begun = first[0]
     if is_foreign(begun):
-        return _from_foreign_log(folder, begun.episode_id)
+        return _row_from_foreign_log(folder, begun.episode_id)
     start = read_record(RunStarted, begun.payload)
-    status = _status(folder, (None, begun.run_id), last)
+    status = _status_from_events(folder, (None, begun.run_id), last)
     row = _first_row(folder, begun.episode_id, status)._replace(
         skill=start.skill.id or None,
         started_at=begun.timestamp,
@@ -263,7 +262,7 @@ def _from_log(folder: Folder) -> EpisodeRow:
 
 
 def _active_ms(folder: Folder, begun: Event, last: list[Event], *, resumed: bool) -> int | None:
-    """Return the active time of a run so far. The whole log of a resumed run is read for it."""
+    """Return the active time of a run so far, in milliseconds. For a resumed run the whole log is read."""
     if not last or not resumed:
         return milliseconds_between(begun.timestamp, last[0].timestamp) if last else None
     active_time = ActiveTime()
@@ -272,8 +271,8 @@ def _active_ms(folder: Folder, begun: Event, last: list[Event], *, resumed: bool
     return active_time.milliseconds
 
 
-def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
-    """Return the row of another tool's log. All of it is folded, since the members may be in any line."""
+def _row_from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
+    """Return the row of another tool's log. The whole log is folded, since the members may be in any line."""
     from cogcli.episode.projection import Projection
 
     projection = Projection()
@@ -300,7 +299,7 @@ def _from_state(folder: Folder) -> EpisodeRow:
     episode, outcomes = state.episode, state.outcomes
     skill = episode.skill
     duration = (outcomes.metrics or {}).get("duration_ms")
-    return _first_row(folder, episode.id, _outcome(outcomes.status))._replace(
+    return _first_row(folder, episode.id, _outcome_word(outcomes.status))._replace(
         skill=skill if isinstance(skill, str) else read_record(SkillRef, skill).id or None,
         started_at=episode.started_at or None,
         duration_ms=duration if type(duration) in (int, float) else None,
@@ -368,15 +367,15 @@ def _without_hash(pack: str | None) -> str | None:
     return None if pack is None else pack.partition("#sha256:")[0]
 
 
-def _outcome(word: object) -> str:
+def _outcome_word(word: object) -> str:
     return word if type(word) is str and word in OUTCOMES else "error"
 
 
-def _status(folder: Folder, root: tuple[str | None, ...], last: list[Event]) -> str:
+def _status_from_events(folder: Folder, root: tuple[str | None, ...], last: list[Event]) -> str:
     """Return the status according to the last events, newest first. An empty `root` means any run."""
     for event in last:
         if event.phase == "terminate" and (not root or event.run_id in root):
-            return _outcome(read_record(SharedEnd, event.payload).status)
+            return _outcome_word(read_record(SharedEnd, event.payload).status)
     if folder.is_locked(EVENTS):
         return "running"
     return "pending" if last and _is_pause(last[0]) else "interrupted"
@@ -430,7 +429,7 @@ def _read_part(file: BinaryIO, size: int, offset: int) -> bytes:
 
 
 def _parse_ends(start: bytes, end: bytes, *, resumed: bool, whole: bool) -> _Ends:
-    """Parse the first and the last bytes of a log; `whole` if both are all of it."""
+    """Parse the first and the last bytes of a log. `whole`: both are the entire log."""
     lines = end.split(b"\n")[0 if whole else 1 :]
     # Without a line end, these bytes are a part of one long line.
     rest = lines.pop() if lines else b""
@@ -438,10 +437,10 @@ def _parse_ends(start: bytes, end: bytes, *, resumed: bool, whole: bool) -> _End
     if rest and is_foreign_line(first) and is_foreign_line(rest):
         lines.append(rest)
         newline = b"\n"
-    return _Ends(_events([first] if newline else []), _events(reversed(lines)), resumed)
+    return _Ends(_parse_events([first] if newline else []), _parse_events(reversed(lines)), resumed)
 
 
-def _events(lines: Iterable[bytes]) -> list[Event]:
+def _parse_events(lines: Iterable[bytes]) -> list[Event]:
     events = []
     for line in lines:
         with suppress(InvalidJson):

@@ -45,10 +45,8 @@ VOUCHED: Final = ("own", "signed", "anchored")
 
 
 def verify(directory: Path, trusted: TrustAnchors = NO_TRUST) -> list[Finding]:
-    """Return all findings in an episode: of its files, the log in order, the documents, then checkpoints and
-    signature.
-
-    Raise UnusableEnvironment `episode.unreadable` if there is no log.
+    """Return all findings in an episode: about its files, the log in order, the documents, then checkpoints and
+    signature. Raise UnusableEnvironment `episode.unreadable` without a log.
     """
     with open_episode(directory) as folder:
         try:
@@ -115,8 +113,7 @@ def _find_all(folder: Folder, trusted: TrustAnchors) -> Iterator[Finding]:
 
 
 def _archive_finding(archive: Path) -> Finding:
-    """Return the finding that the files come from an archive, so that links and second names of
-    files cannot occur."""
+    """Return the finding that the files come from an archive, which cannot contain links or second names of files."""
     message = (
         f"its files were read from the archive `{archive.name}`: the SHA-256 of their record fits"
     )

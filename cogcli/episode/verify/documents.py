@@ -78,17 +78,17 @@ class DocumentCheck:
     def check(self) -> Iterator[Finding]:
         """Yield the findings about the documents."""
         if self._log.readable:
-            yield from self._state()
-            yield from self._decision()
-            yield from self._ending()
-            yield from self._waypoint()
+            yield from self._check_state()
+            yield from self._check_decision()
+            yield from self._check_ending()
+            yield from self._check_waypoint()
         if self._sealed:
-            yield from self._manifest()
+            yield from self._check_manifest()
         else:
             yield self._check_unsealed()
 
-    def _waypoint(self) -> Iterator[Finding]:
-        """Yield the finding about a waypoint that no resume uses. It is a cache, so it is no error."""
+    def _check_waypoint(self) -> Iterator[Finding]:
+        """Yield a finding about a waypoint that no resume can use. It is not an error, since a waypoint is a cache."""
         if not self._folder.holds(WAYPOINT):
             return
         digest = ""
@@ -112,7 +112,7 @@ class DocumentCheck:
 
     # -- documents ----------------------------------------------------------------------------------------------------
 
-    def _state(self) -> Iterator[Finding]:
+    def _check_state(self) -> Iterator[Finding]:
         states = self._log.states
         if not states:
             if STATE in self._files:
@@ -122,10 +122,10 @@ class DocumentCheck:
                 yield error_finding("file.missing", STATE, 0, "a sealed episode has one")
             return
         yield from self._check_projections(STATE, [state.text for state in states])
-        if not self._holds(STATE, states[0].text):
+        if not self._has_bytes(STATE, states[0].text):
             return
         if states[0].snapshot and not self._sealed:
-            yield self._snapshot(states[0].events)
+            yield self._snapshot_finding(states[0].events)
         for digest in states[0].blobs:
             if f"{BLOBS}/{digest[7:]}" not in self._files:
                 yield error_finding("blob.missing", STATE, 0, f"names {digest}, which is not there")
@@ -133,21 +133,21 @@ class DocumentCheck:
     def _check_projections(self, name: str, versions: list[DocumentText]) -> Iterator[Finding]:
         """Compare a document with its versions at the last projections, the latest first."""
         expected = self._expected[name] = versions[0]
-        if self._holds(name, expected):
+        if self._has_bytes(name, expected):
             return
         if name not in self._files:
             if self._sealed or len(self._log.states) > 1:
                 yield error_finding("file.missing", name, 0, "the log says that it was written")
-        elif not self._sealed and any(self._holds(name, each) for each in versions[1:]):
+        elif not self._sealed and any(self._has_bytes(name, each) for each in versions[1:]):
             message = "is that of the projection before the last"
             yield Finding("state.stale", "info", name, 0, message)
         elif self._is_alive():
             yield Finding("state.stale", "info", name, 0, _ALIVE)
         else:
-            yield self._differs(name, expected)
+            yield self._difference_finding(name, expected)
 
-    def _snapshot(self, held: int) -> Finding:
-        """Return the finding about a `state.json` that was written while the run was alive."""
+    def _snapshot_finding(self, held: int) -> Finding:
+        """Return the finding about a `state.json` that was written during the run."""
         later = self._log.lines.count - held - 1
         since = f"; {later} came later" if later else ""
         message = f"a snapshot: it holds the first {held} events{since}"
@@ -157,7 +157,7 @@ class DocumentCheck:
         """Return whether a process writes the episode while it is read."""
         return not self._sealed and self._folder.is_locked(EVENTS)
 
-    def _decision(self) -> Iterator[Finding]:
+    def _check_decision(self) -> Iterator[Finding]:
         """Compare the documents that only an agent's run has."""
         states = self._log.states
         for name in (CONTEXT, DECISION):
@@ -168,7 +168,7 @@ class DocumentCheck:
                 message = "no event of the log says that it was written"
                 yield error_finding("file.early", name, 1, message)
 
-    def _ending(self) -> Iterator[Finding]:
+    def _check_ending(self) -> Iterator[Finding]:
         if not self._ended:
             yield from self._early_documents()
             return
@@ -178,8 +178,8 @@ class DocumentCheck:
             if name not in self._files or (name == LEARN and not self._files[name]):
                 if self._sealed:
                     yield error_finding("file.missing", name, 0, "a sealed episode has one")
-            elif not self._holds(name, expected):
-                yield self._differs(name, expected)
+            elif not self._has_bytes(name, expected):
+                yield self._difference_finding(name, expected)
 
     def _early_documents(self) -> Iterator[Finding]:
         """Yield documents of the end of a run that has not ended."""
@@ -189,7 +189,7 @@ class DocumentCheck:
             if name in self._files:
                 yield error_finding("file.early", name, 1, "the run has not ended")
 
-    def _holds(self, name: str, text: DocumentText) -> bool:
+    def _has_bytes(self, name: str, text: DocumentText) -> bool:
         """Return whether a file has exactly these bytes."""
         if self._files.get(name) != text.size:
             return False
@@ -198,7 +198,7 @@ class DocumentCheck:
         except UnreadableFile:
             return False
 
-    def _differs(self, name: str, expected: DocumentText) -> Finding:
+    def _difference_finding(self, name: str, expected: DocumentText) -> Finding:
         size = self._files[name]
         if size > expected.size + _UNEXPECTED:  # it is not read, however large it is
             code = f"{name.partition('.')[0]}.differs"
@@ -211,7 +211,7 @@ class DocumentCheck:
         except UnreadableFile:
             return error_finding("file.unreadable", name, 0, "cannot be read")
 
-    def _read(self, name: str) -> bytes | None:
+    def _read_file(self, name: str) -> bytes | None:
         if name not in self._files:
             return None
         try:
@@ -221,8 +221,8 @@ class DocumentCheck:
 
     # -- the manifest -------------------------------------------------------------------------------------------------
 
-    def _manifest(self) -> Iterator[Finding]:
-        data = self._read(MANIFEST)
+    def _check_manifest(self) -> Iterator[Finding]:
+        data = self._read_file(MANIFEST)
         if data is None:
             yield error_finding("file.unreadable", MANIFEST, 0, "cannot be read")
             return
@@ -250,7 +250,7 @@ class DocumentCheck:
         # an altered name.
         codes = {finding.code for finding in findings if finding.file != MANIFEST}
         if self._log.readable and self._log.intact and len(codes) != 1:
-            yield from self._whole(data, manifest)
+            yield from self._check_manifest_bytes(data, manifest)
 
     def _other_episode(self, manifest: Json) -> str:
         """Return the episode that a manifest copied from elsewhere names."""
@@ -305,7 +305,7 @@ class DocumentCheck:
                 )
 
     def _measure_named_file(self, name: str, file: FileEntry) -> tuple[str, int]:
-        """Return digest and size of a file. The digest is empty if the size alone shows that it is another file."""
+        """Return digest and size of a file. The digest is empty if the size alone proves that the file differs."""
         size = self._files[name]
         if file.size_bytes is None or file.size_bytes == size:
             return self._measure_file(name)
@@ -317,7 +317,7 @@ class DocumentCheck:
         except UnreadableFile:
             return "", 0
 
-    def _entry(self, name: str) -> Json:
+    def _expected_entry(self, name: str) -> Json:
         """Return the expected entry of a file: derived from the log if possible, else from the file on disk."""
         if name in self._expected:
             expected = self._expected[name]
@@ -328,12 +328,12 @@ class DocumentCheck:
             return entry(name, name[len(BLOBS) + 1 :], self._files[name])
         return entry(name, *self._measure_file(name))
 
-    def _whole(self, data: bytes, manifest: Json) -> Iterator[Finding]:
+    def _check_manifest_bytes(self, data: bytes, manifest: Json) -> Iterator[Finding]:
         log = self._log
         expected = build_manifest(
             episode_id=self._ended.episode_id if self._ended else "",
             created_at=log.last_timestamp,
-            files=[self._entry(name) for name in sorted(self._files) if name != MANIFEST],
+            files=[self._expected_entry(name) for name in sorted(self._files) if name != MANIFEST],
             chain=self._log.chain,
             pins=log.fold.pins,
         )
@@ -361,15 +361,15 @@ def _differs(
     message: str = "does not match the log",
 ) -> Finding:
     code = f"{name.partition('.')[0]}.differs"
-    mine, theirs = _LinesOf(expected), _LinesOf(found)
+    mine, theirs = _DocumentLines(expected), _DocumentLines(found)
     line, (wanted, there) = _first_difference(mine, theirs)
     return error_finding(
         code, name, line, message, expected=mine.describe(line, wanted), found=theirs.describe(line, there)
     )  # fmt: skip
 
 
-class _LinesOf:
-    """The lines of a document that comes in chunks, and once it was read its size and hash."""
+class _DocumentLines:
+    """The lines of a document that arrives in chunks; after reading also its size and hash."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -378,12 +378,12 @@ class _LinesOf:
 
     def __iter__(self) -> Iterator[bytes]:
         rest = b""
-        for chunk in self._measured():
+        for chunk in self._measure_chunks():
             *whole, rest = (rest + chunk).split(b"\n")
             yield from whole
         yield rest
 
-    def _measured(self) -> Iterator[bytes]:
+    def _measure_chunks(self) -> Iterator[bytes]:
         for chunk in self._chunks:
             self._content.update(chunk)
             self._size += len(chunk)
@@ -391,7 +391,7 @@ class _LinesOf:
 
     def describe(self, number: int, line: bytes | None) -> str:
         """Return size, hash and one line of the document."""
-        for _ in self._measured():
+        for _ in self._measure_chunks():
             pass
         text = "" if line is None else line.decode("utf-8", "replace").strip()
         shown = f"line {number}: {text[:_SHOWN]}" if text else f"line {number} does not exist"

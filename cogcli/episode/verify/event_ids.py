@@ -35,23 +35,23 @@ class EventIds:
         return event_id in self._recent or event_id in self._others or self._is_stored(event_id)
 
     def add(self, event_id: str) -> None:
-        """Add an id. Raise OSError if there is no room for it."""
+        """Add an id. Raise OSError if the disk is full."""
         if len(event_id) != _WIDTH or not event_id.isascii() or not self.add_next(event_id):
             self._others.add(event_id)
 
     def add_next(self, event_id: str) -> bool:
-        """Add an id of our form that is above all increasing ones, as nearly every new id is. Return whether it is
-        one. Raise OSError if there is no room for it.
+        """Add an id in cogcli's form that is greater than all increasing ones, as nearly every new id is. Return False,
+        without adding it, for any other id. Raise OSError if the disk is full.
         """
         if event_id <= self._last or (self._others and event_id in self._others):
             return False
         self._last = event_id
         self._recent[event_id] = None
         if len(self._recent) > _RECENT:
-            self._store()
+            self._store_ids()
         return True
 
-    def _store(self) -> None:
+    def _store_ids(self) -> None:
         if self._fd < 0:
             self._fd = open_temporary()
             finalize(self, os.close, self._fd)

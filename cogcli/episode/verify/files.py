@@ -40,21 +40,21 @@ class EpisodeFileScan:
         self.findings: list[Finding] = []
         self._refused: set[str] = set()
 
-    def _refuse(
+    def _add_finding(
         self, code: str, name: str, message: str, expected: str = "", found: str = ""
     ) -> None:
         self._refused.add(name)
         self.findings.append(error_finding(code, name, 0, message, expected=expected, found=found))
 
     def _is_plain(self, name: str, found: os.stat_result) -> bool:
-        """Return whether it is a regular file with one name. If not, a finding gives the reason."""
+        """Return whether an entry is a regular file with one name. If not, add a finding with the reason."""
         if not stat.S_ISREG(found.st_mode):
             kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
-            self._refuse("file.kind", name, f"is {kind}")
+            self._add_finding("file.kind", name, f"is {kind}")
             return False
         if found.st_nlink > 1:
             message = f"has {found.st_nlink} names: it can be changed under another one"
-            self._refuse("file.hard-link", name, message)
+            self._add_finding("file.hard-link", name, message)
             return False
         return True
 
@@ -83,7 +83,7 @@ class EpisodeFiles(EpisodeFileScan):
             elif name in (CHECKPOINT, WAYPOINT):
                 self._is_plain(name, found)  # no manifest names it
             elif name not in FILES:
-                self._refuse("file.extra", name, "no file of an episode")
+                self._add_finding("file.extra", name, "no file of an episode")
             else:
                 self._add_file(name, found)
 
@@ -94,7 +94,7 @@ class EpisodeFiles(EpisodeFileScan):
                 if name.startswith(TEMPORARY):
                     continue
                 if not is_blob_name(name):
-                    self._refuse("file.extra", path, "not the name of a blob")
+                    self._add_finding("file.extra", path, "not the name of a blob")
                 elif self._add_file(path, found):
                     self._check_content(kept, name, path, found.st_size)
 
@@ -107,18 +107,18 @@ class EpisodeFiles(EpisodeFileScan):
 
     def _check_content(self, kept: Folder, name: str, path: str, size: int) -> None:
         if size > MAX_BLOB:
-            self._refuse(
+            self._add_finding(
                 "blob.altered", path, f"has {size:,} bytes, and no blob more than {MAX_BLOB:,}"
             )
             return
         try:
             content, _ = measure(kept, name)
         except UnreadableFile as error:
-            self._refuse("file.unreadable", path, error.message)
+            self._add_finding("file.unreadable", path, error.message)
             return
         if content != name:
             message = "its content is not what its name says"
-            self._refuse("blob.altered", path, message, f"sha256 {name}", f"sha256 {content}")
+            self._add_finding("blob.altered", path, message, f"sha256 {name}", f"sha256 {content}")
 
 
 def _temporary_reason(folder: Folder, name: str) -> str:
@@ -135,21 +135,23 @@ class ForeignFiles(EpisodeFileScan):
 
     def __init__(self, folder: Folder) -> None:
         super().__init__()
-        self._look(folder, "", 1)
+        self._scan_folder(folder, "", 1)
 
-    def _look(self, folder: Folder, above: str, depth: int) -> None:
+    def _scan_folder(self, folder: Folder, above: str, depth: int) -> None:
         for name, found in folder.entries().items():
             path = f"{above}{name}"
             if not stat.S_ISDIR(found.st_mode):
                 if self._is_plain(path, found):
                     self.files[path] = found.st_size
             elif depth == _DEEPEST:
-                self._refuse("file.kind", path, "its folders are nested too deeply")
+                self._add_finding("file.kind", path, "its folders are nested too deeply")
             else:
                 try:
                     inner = folder.sub(name)
                 except OSError as error:
-                    self._refuse("file.unreadable", path, f"cannot be opened: {error.strerror}")
+                    self._add_finding(
+                        "file.unreadable", path, f"cannot be opened: {error.strerror}"
+                    )
                     continue
                 with inner:
-                    self._look(inner, f"{path}/", depth + 1)
+                    self._scan_folder(inner, f"{path}/", depth + 1)

@@ -42,10 +42,8 @@ _NAMED: Final = 5
 
 
 def is_foreign(folder: Folder) -> bool:
-    """Return whether an episode is another tool's, by its first line, or by its manifest if that line is
-    unreadable.
-
-    Raise UnreadableFile if there is no log.
+    """Return whether another tool wrote an episode, by its first line, or by its manifest if that line is unreadable.
+    Raise UnreadableFile without a log.
     """
     with suppress(InvalidJson):
         return is_unchained(parse_line(first_line(folder)))
@@ -67,16 +65,16 @@ def foreign_findings(
         ):
             yield error_finding("blob.altered", name, 0, "its content is not what its name says")
     if MANIFEST in inventory.files:
-        yield from _manifest(folder, inventory, episode_id)
+        yield from _check_manifest(folder, inventory, episode_id)
     else:
         message = "another tool's episode without a manifest: nothing vouches for its files"
         yield Finding("episode.unsealed", "info", MANIFEST, 0, message)
     if STATE in inventory.files:
-        yield from _state(folder, inventory, episode_id, evidence)
+        yield from _check_state(folder, inventory, episode_id, evidence)
 
 
-def _document(folder: Folder, name: str) -> Json | Finding:
-    """Return the object of a document, or the finding that it is not one."""
+def _read_document(folder: Folder, name: str) -> Json | Finding:
+    """Return the object of a document, or a finding if the document is not an object."""
     code = f"{kind_of(name)}.syntax"
     try:
         value = read_document(folder, name)
@@ -88,8 +86,10 @@ def _document(folder: Folder, name: str) -> Json | Finding:
 # -- the manifest ------------------------------------------------------------------------------------------------------
 
 
-def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: object) -> Iterator[Finding]:
-    manifest = _document(folder, MANIFEST)
+def _check_manifest(
+    folder: Folder, inventory: ForeignFiles, episode_id: object
+) -> Iterator[Finding]:
+    manifest = _read_document(folder, MANIFEST)
     if isinstance(manifest, Finding):
         yield manifest
         return
@@ -111,7 +111,7 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: object) -> It
 def _check_missing_hashes(
     inventory: ForeignFiles, listed: dict[str, NamedFile]
 ) -> Iterator[Finding]:
-    """Yield the files whose hash the manifest does not give."""
+    """Yield a finding for each file whose hash the manifest lacks."""
     bare = [name for name, file in listed.items() if not file.sha256 and name in inventory.files]
     if EVENTS not in listed:
         bare.insert(0, EVENTS)
@@ -147,10 +147,10 @@ def _compare_files(
 # -- state.json --------------------------------------------------------------------------------------------------------
 
 
-def _state(
+def _check_state(
     folder: Folder, inventory: ForeignFiles, episode_id: object, evidence: Event | None
 ) -> Iterator[Finding]:
-    state = _document(folder, STATE)
+    state = _read_document(folder, STATE)
     if isinstance(state, Finding):
         yield state
         return
@@ -160,12 +160,12 @@ def _state(
     other = object_of(state.get("episode")).get("id")
     if other is not None and other != episode_id:
         yield error_finding("episode.other", STATE, 1, f"it is the state of {other!r:.80}")
-    yield from _outcome(state.get("outcomes"), evidence)
-    yield from _links(object_of(state.get("links")), inventory)
+    yield from _check_outcome(state.get("outcomes"), evidence)
+    yield from _check_links(object_of(state.get("links")), inventory)
 
 
-def _links(links: Json, inventory: ForeignFiles) -> Iterator[Finding]:
-    """Yield links that lead out of the episode, or to a file that does not exist."""
+def _check_links(links: Json, inventory: ForeignFiles) -> Iterator[Finding]:
+    """Yield findings for links that leave the episode, or whose target does not exist."""
     for key, value in links.items():
         if type(value) is not str or "/" in value or not is_inside(value):
             message = f"link `{key:.40}` is not a file of the episode: {value!r:.80}"
@@ -174,7 +174,7 @@ def _links(links: Json, inventory: ForeignFiles) -> Iterator[Finding]:
             yield Finding("file.missing", "warning", value[:200], 0, "state.json links to it")
 
 
-def _outcome(outcomes: object, evidence: Event | None) -> Iterator[Finding]:
+def _check_outcome(outcomes: object, evidence: Event | None) -> Iterator[Finding]:
     if type(outcomes) is not dict or outcomes.get("status") not in OUTCOMES:
         yield error_finding("state.fields", STATE, 1, "its outcome is none")
         return

@@ -68,15 +68,16 @@ class LineCheck:
         """Those of lines with a checksum and without a `clock`, if the log is chained and has a sound trace."""
 
     def check(self, number: int, raw: bytes, line: Json) -> Iterable[Finding]:
-        """Return the findings about one line, to be taken before the next line is checked."""
+        """Return the findings about one line. Consume them before the next line is checked."""
         if self._is_sound(raw, line):
             return ()
         found = _LineMembers._make(map(line.get, _LineMembers._fields))
-        return self._findings(number, raw, line, found)
+        return self._check_members(number, raw, line, found)
 
     def _is_sound(self, raw: bytes, line: Json) -> bool:
-        """Take a line that is surely without a finding, and return whether it is one. Nearly every line is, and one
-        test takes a third of the time of the checks that can say what is wrong.
+        """Return whether a line certainly has no finding, and register such a line.
+
+        Nearly every line passes, and this test takes a third of the time of the checks that explain a fault.
         """
         if (
             (*line, *map(type, line.values())) in self._usual
@@ -102,8 +103,8 @@ class LineCheck:
         return False
 
     def skip_to(self, count: int, head: str, events: Iterable[Event]) -> None:
-        """Continue after `count` lines, of which `head` is the hash of the last. `events` are those among them that
-        later lines may name.
+        """Continue after `count` lines. `head` is the hash of the last one. `events` are those of the skipped lines to
+        which later lines may refer.
         """
         self.count = self._sequence = count
         self.head = head
@@ -115,7 +116,7 @@ class LineCheck:
         self.count += 1
         self.head = f"sha256:{sha256(raw).hexdigest()}"
 
-    def _findings(
+    def _check_members(
         self, number: int, raw: bytes, line: Json, found: _LineMembers
     ) -> Iterator[Finding]:
         if not self.count:
@@ -129,18 +130,18 @@ class LineCheck:
                 self._broken_at = number
                 yield _broken_chain(number, found.prev, self.head)
             if problem := self._checksums.problem(raw, line):
-                yield _error(problem[0], number, f"the line {problem[1]}")
+                yield _build_error(problem[0], number, f"the line {problem[1]}")
             for code, message in self._check_own_line(raw, line, found):
-                yield _error(code, number, message)
+                yield _build_error(code, number, message)
         elif "seq" in line or "prev" in line:
-            yield _error("chain.mixed", number, "a chained line in an unchained log")
-        yield from self._neighbours(number, found)
+            yield _build_error("chain.mixed", number, "a chained line in an unchained log")
+        yield from self._check_neighbors(number, found)
         self._count_line(raw)
 
     def end(self) -> Iterator[Finding]:
         """Yield the finding about the last line: no later one shows whether it or the line before was altered."""
         if self.count > 1 and self._broken_at == self.count:
-            yield _error(
+            yield _build_error(
                 "chain.broken", self.count, f"its `prev` is not the hash of line {self.count - 1}"
             )
 
@@ -155,13 +156,13 @@ class LineCheck:
             yield "id.invalid", f"id {event_id!r:.60} is none of ours"
         if len(raw) >= MAX_LINE:
             yield "line.long", f"{len(raw) + 1:,} bytes, at most {MAX_LINE:,} are allowed"
-        yield from self._time(found)
-        yield from self._shape(line)
+        yield from self._check_time(found)
+        yield from self._check_shape(line)
         if type(found.metrics) is dict and not _has_known_metrics(found.metrics):
             yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
 
-    def _shape(self, line: Json) -> Faults:
-        """Return the problems of keys and types. A shape that was sound once is not checked again."""
+    def _check_shape(self, line: Json) -> Faults:
+        """Return the problems of keys and types. A shape that was valid once is not checked again."""
         shape = (*line, *map(type, line.values()))
         if shape not in self._sound:
             problems = list(_key_problems(line))
@@ -171,7 +172,7 @@ class LineCheck:
                 if self._has_sound_trace and _has_usual_types(line):
                     self._usual.add(shape)
 
-    def _time(self, found: _LineMembers) -> Faults:
+    def _check_time(self, found: _LineMembers) -> Faults:
         timestamp, clock = found.timestamp, found.clock
         if type(timestamp) is not str or not TIMESTAMP.fullmatch(timestamp):
             yield (
@@ -187,9 +188,9 @@ class LineCheck:
 
     # -- any line -----------------------------------------------------------------------------------------------------
 
-    def _neighbours(self, number: int, found: _LineMembers) -> Iterator[Finding]:
-        yield from self._identity(number, found)
-        yield from self._membership(number, found)
+    def _check_neighbors(self, number: int, found: _LineMembers) -> Iterator[Finding]:
+        yield from self._check_identity(number, found)
+        yield from self._check_membership(number, found)
         phase = found.phase
         if type(phase) is str and phase not in _PHASES and phase not in self._unknown_phases:
             self._unknown_phases.add(phase)
@@ -197,27 +198,29 @@ class LineCheck:
                 "phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here"
             )
 
-    def _identity(self, number: int, found: _LineMembers) -> Iterator[Finding]:
+    def _check_identity(self, number: int, found: _LineMembers) -> Iterator[Finding]:
         """Yield a finding for a repeated id, or for a cause that is not an earlier event."""
         event_id, cause = found.id, found.caused_by
         if type(event_id) is str:
             if event_id in self.ids:
-                yield _error("id.repeated", number, f"id `{event_id:.60}` was given before")
+                yield _build_error("id.repeated", number, f"id `{event_id:.60}` was given before")
             self.ids.add(event_id)
         if type(cause) is str and (cause not in self.ids or cause == event_id):
-            yield _error("cause.unknown", number, f"caused_by `{cause:.60}` names no earlier event")
+            yield _build_error(
+                "cause.unknown", number, f"caused_by `{cause:.60}` names no earlier event"
+            )
 
-    def _membership(self, number: int, found: _LineMembers) -> Iterator[Finding]:
-        """Yield a finding if the line names another episode or trace than the lines before."""
+    def _check_membership(self, number: int, found: _LineMembers) -> Iterator[Finding]:
+        """Yield a finding if the line has another episode or trace than the previous lines."""
         episode, trace = found.episode_id, found.trace_id
         if not self.chained:
             # Other tools need not repeat the members of an earlier line.
             self.episode, self._trace = self.episode or episode, self._trace or trace
             episode, trace = episode or self.episode, trace or self._trace
         if episode != self.episode:
-            yield _error("episode.other", number, f"another episode's event: {episode!r:.80}")
+            yield _build_error("episode.other", number, f"another episode's event: {episode!r:.80}")
         if trace != self._trace or (self.chained and type(trace) is str and not is_trace_id(trace)):
-            yield _error(
+            yield _build_error(
                 "trace.other", number, f"trace_id is {trace!r:.80}, expected {self._trace!r:.80}"
             )
 
@@ -258,5 +261,5 @@ def _broken_chain(number: int, prev: object, head: str) -> Finding:
     )
 
 
-def _error(code: str, number: int, message: str) -> Finding:
+def _build_error(code: str, number: int, message: str) -> Finding:
     return error_finding(code, EVENTS, number, message)

@@ -60,7 +60,7 @@ class _PinningStart(Record):
 
 
 class ProjectedState(NamedTuple):
-    """The expected `state.json`, the blobs that it names, and the documents of an agent's run by name."""
+    """The expected `state.json`, the blobs to which it refers, and the documents of an agent's run by name."""
 
     text: DocumentText
     blobs: tuple[str, ...]
@@ -79,10 +79,10 @@ class EventReading:
         self._folder = folder
         self._kept = kept
         self._named: dict[str, None] = {}
-        self._reader = BlobReader(self._get)
+        self._reader = BlobReader(self._read_blob)
         self._rules = FIRST
 
-    def _get(self, digest: str) -> bytes | None:
+    def _read_blob(self, digest: str) -> bytes | None:
         self._named[digest] = None
         return self._folder.get(digest)
 
@@ -116,9 +116,8 @@ class EventReading:
 
 
 class LogReading:
-    """One pass over the log, and before it one that only looks for projections.
-
-    Its attributes are complete once all findings were taken.
+    """One pass over the log, preceded by a pass that only searches projections. The attributes are complete once all
+    findings were consumed.
     """
 
     def __init__(
@@ -168,13 +167,13 @@ class LogReading:
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the log."""
-        for finding in self._findings():
+        for finding in self._iterate_findings():
             self.intact = self.intact and finding.severity != "error"
             yield finding
 
-    def _findings(self) -> Iterator[Finding]:
+    def _iterate_findings(self) -> Iterator[Finding]:
         projections, has_waypoints = _find_evidence(self._folder)
-        chunks = self._chunks()
+        chunks = self._read_chunks()
         lines = Lines(chunks)
         with closing(blobs.BlobFolder(self._folder)) as kept:
             events = EventReading(kept, self._kept)
@@ -187,7 +186,7 @@ class LogReading:
             pass  # bytes after a refused line only count for the hash of the whole
         if not (lines.refused and lines.refused.ended):
             yield from self.lines.end()
-        yield from self._tail(lines)
+        yield from self._check_tail(lines)
 
     def _check_lines(self, batch: list[LineObject], *, has_waypoints: bool) -> NumberedFindings:
         """Check lines by themselves, and the waypoints among them."""
@@ -202,13 +201,15 @@ class LogReading:
                 self._take_head(number)
         if has_waypoints and self.lines.chained:
             for before, (number, raw, value) in zip(heads, batch, strict=True):
-                found += [(number, each) for each in self._waypoint(number, raw, value, before)]
+                found += [
+                    (number, each) for each in self._check_waypoint(number, raw, value, before)
+                ]
         return found
 
     def _find_disorder(
         self, numbered: list[tuple[int, Event, SharedActivity | None]]
     ) -> NumberedFindings:
-        """Return what the ordering of these events breaks. A sound act is judged by one test."""
+        """Return the violations of order among these events. A sound act needs only one test."""
         return [
             (number, each)
             for number, event, act in numbered
@@ -251,7 +252,7 @@ class LogReading:
         if self.lines.head == self._head:
             self.head_at = number
 
-    def _chunks(self) -> Iterator[bytes]:
+    def _read_chunks(self) -> Iterator[bytes]:
         for chunk in self._folder.chunks(EVENTS):
             self._content.update(chunk)
             self.size += len(chunk)
@@ -307,11 +308,13 @@ class LogReading:
                 message = f"its {key} does not match the log at this point"
                 yield error_finding(
                     "projection.differs", EVENTS, number, message,
-                    expected=_shorten(wanted), found=_shorten(found),
+                    expected=_shortened_json(wanted), found=_shortened_json(found),
                 )  # fmt: skip
 
-    def _waypoint(self, number: int, raw: bytes, value: Json, before: str) -> Iterator[Finding]:
-        """Take a line into account, and compare a waypoint with the one that follows from the lines before it."""
+    def _check_waypoint(
+        self, number: int, raw: bytes, value: Json, before: str
+    ) -> Iterator[Finding]:
+        """Apply a line, and compare a waypoint with the one derived from the lines before it."""
         if value.get("event_type") == WaypointSet.event.name:
             recorded = read_record(WaypointSet, value.get("payload"))
             expected = self._waypoints.result(str(self.lines.episode), before)
@@ -324,7 +327,7 @@ class LogReading:
                 )  # fmt: skip
         self._waypoints.apply(raw)
 
-    def _tail(self, lines: Lines) -> Iterator[Finding]:
+    def _check_tail(self, lines: Lines) -> Iterator[Finding]:
         """Yield the findings about the bytes after the last readable line."""
         sealed = self._folder.holds(MANIFEST)
         if lines.refused and (sealed or not lines.torn):
@@ -345,7 +348,7 @@ def _find_evidence(folder: Folder) -> tuple[list[int], bool]:
     found: list[int] = []
     has_waypoints = False
     lines = Lines(folder.chunks(EVENTS))
-    for number, raw in lines.holding(_MARK, _WAYPOINT_MARK):
+    for number, raw in lines.containing(_MARK, _WAYPOINT_MARK):
         if _MARK in raw:
             with suppress(InvalidJson):
                 if row_of(parse_line(raw).get("event_type")).projected:
@@ -354,12 +357,12 @@ def _find_evidence(folder: Folder) -> tuple[list[int], bool]:
     return found, has_waypoints
 
 
-def _shorten(value: bytes) -> str:
-    """Return the JSON of a value, cut to the length of a line."""
+def _shortened_json(value: bytes) -> str:
+    """Return the JSON of a value, truncated to the length of a line."""
     text = value.decode()
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _read_act(event: Event) -> SharedActivity | None:
-    """Return what the fold and the ordering read of an act. None for any other event."""
+    """Return the members of an act that the fold and the ordering need. None for any other event."""
     return read_record_at_once(SharedActivity, event.payload) if event.phase == "act" else None

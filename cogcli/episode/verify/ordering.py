@@ -13,7 +13,7 @@ from cogcli.declarations.checked import problem_of
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import EVENT_TYPES, PAYLOAD_OF, row_of
-from cogcli.declarations.quick_check import surely_fits
+from cogcli.declarations.quick_check import certainly_fits
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.session_events import CallWitnessed
@@ -68,7 +68,7 @@ class _EndedSteps:
         return is_known
 
     def discard(self, step: str) -> None:
-        """Take a step out."""
+        """Remove a step."""
         self._others.discard(step)
         loop, number = split_round(step)
         if 0 <= number < self._rounds.get(loop, 0):
@@ -107,8 +107,9 @@ class OrderingCheck:
         self._kept = 0
 
     def is_sound(self, event: Event, act: SharedActivity) -> bool:
-        """Take an act that is surely without a finding, and return whether it is one. Nearly every act is, and one
-        test takes a part of the time of the checks that can say what is wrong. `act` is its payload.
+        """Return whether an act certainly has no finding, and apply such an act. `act` is its payload.
+
+        Nearly every act passes, and this test takes a fraction of the time of the checks that explain a fault.
         """
         kind, step = event.event_type or "", act.step_id
         row, run = EVENT_TYPES.get(kind), self._runs.get(event.run_id)
@@ -123,14 +124,16 @@ class OrderingCheck:
             and self._runs[self._root].alive
             and not run.is_forgotten
             and (event.run_id != self._root or self._planned is None or self._is_planned(step))
-            and surely_fits(PAYLOAD_OF[kind], event.payload)
+            and certainly_fits(PAYLOAD_OF[kind], event.payload)
             and _take_step(run, row, step)
         )
 
     def check(self, number: int, event: Event, act: SharedActivity | None) -> list[Finding]:
         """Return the findings about one event, after the events before it. `act` is the payload of an act."""
-        faults = self._order(event) + self._step(event, act) + self._payload(event)
-        faults += self._witness(event)
+        faults = (
+            self._check_order(event) + self._check_step(event, act) + self._check_payload(event)
+        )
+        faults += self._check_witness(event)
         found = [error_finding(code, EVENTS, number, message) for code, message in faults]
         kind = event.event_type
         if kind is not None and kind not in EVENT_TYPES and kind not in self._unknown_types:
@@ -141,10 +144,10 @@ class OrderingCheck:
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
-    def _order(self, event: Event) -> Faults:
+    def _check_order(self, event: Event) -> Faults:
         phase, run = event.phase, self._runs.get(event.run_id)
         if phase == "start":
-            return self._start(event, run)
+            return self._check_start(event, run)
         faults: Faults = []
         if run is None:
             faults.append(("run.unstarted", f"run {event.run_id!r:.40} has not started"))
@@ -161,7 +164,7 @@ class OrderingCheck:
         if not (run.alive and self._runs[self._root].alive):
             faults += self._after_end(event, run)
         if phase == "plan":
-            faults += self._plan(event)
+            faults += self._check_plan(event)
         elif row_of(event.event_type).plans_step and self._planned is not None:
             self._planned.add(event.step_id or "")
         return faults
@@ -181,7 +184,7 @@ class OrderingCheck:
             return [("run.after-end", f"{event.event_type} after the root run has terminated")]
         return []
 
-    def _start(self, event: Event, run: _Run | None) -> Faults:
+    def _check_start(self, event: Event, run: _Run | None) -> Faults:
         parent = read_record(_ParentRun, event.payload).parent_run_id
         if run is not None:
             return [("run.twice-started", "the run has started before")]
@@ -197,7 +200,7 @@ class OrderingCheck:
         self._runs[event.run_id] = _Run()
         return faults
 
-    def _plan(self, event: Event) -> Faults:
+    def _check_plan(self, event: Event) -> Faults:
         if event.run_id != self._root:
             return [("plan.nested", "a nested run writes no plan")]
         records = read_record(SharedPlan, event.payload).step_records
@@ -208,7 +211,7 @@ class OrderingCheck:
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def _step(self, event: Event, act: SharedActivity | None) -> Faults:
+    def _check_step(self, event: Event, act: SharedActivity | None) -> Faults:
         kind = event.event_type
         if act is None or kind is None or (step := act.step_id) is None:
             return []
@@ -225,7 +228,7 @@ class OrderingCheck:
             run.open.add(step)
             run.ended.discard(step)
         elif row.closes:
-            faults += self._finish(run, step, act)
+            faults += self._check_finish(run, step, act)
         elif row.needs_start and step not in run.open:
             message = f"{kind} of step `{step:.60}`, which was not started"
             faults.append(("step.no-intent", message))
@@ -245,7 +248,7 @@ class OrderingCheck:
         self._last_planned = root
         return True
 
-    def _finish(self, run: _Run, step: str, act: SharedActivity) -> Faults:
+    def _check_finish(self, run: _Run, step: str, act: SharedActivity) -> Faults:
         faults: Faults = []
         if run.ended.add(step):
             faults.append(("step.twice-ended", f"step `{step:.60}` has ended before"))
@@ -257,7 +260,7 @@ class OrderingCheck:
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
-    def _payload(self, event: Event) -> Faults:
+    def _check_payload(self, event: Event) -> Faults:
         kind = event.event_type
         if kind not in EVENT_TYPES:
             return []
@@ -271,8 +274,8 @@ class OrderingCheck:
         return faults
 
     @staticmethod
-    def _witness(event: Event) -> Faults:
-        """Return the alarm of a call that ran although no decision had allowed it."""
+    def _check_witness(event: Event) -> Faults:
+        """Return the alarm of a call that ran although no decision allowed it."""
         if event.event_type != CallWitnessed.event.name:
             return []
         seen = read_record(CallWitnessed, event.payload)
@@ -297,6 +300,6 @@ def _take_step(run: _Run, row: EventType, step: str) -> bool:
 
 
 def _has_result(act: SharedActivity) -> bool:
-    """Return whether a step has a result of its own, not one of an earlier episode."""
+    """Return whether a step has its own result, not one of an earlier episode."""
     has_result = act.action_id is not None or act.tool is not None
     return has_result and "reused_from" not in act.json

@@ -11,7 +11,7 @@ from cogcli.policy.approvals import SignedAnswer
 
 
 class SignatureVerdict(NamedTuple):
-    """What is known of the signature of a person's answer: a finding's code, severity and message."""
+    """The result of checking the signature of a person's answer: a finding's code, severity and message."""
 
     code: str
     severity: FindingSeverity

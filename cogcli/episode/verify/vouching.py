@@ -75,7 +75,7 @@ class KnownRecordCheck:
             yield from _check_coverage(vouched, count, sealed=bool(sealed))
 
     def _manifest_digest(self) -> str:
-        """Return the hash of the manifest. Empty if there is none."""
+        """Return the hash of the manifest; empty without a manifest."""
         try:
             return digest(self._folder.read(MANIFEST, limit=_LIMIT))
         except UnreadableFile:
@@ -91,14 +91,14 @@ class KnownRecordCheck:
         if not signing.is_signature(signature):
             if foreign and not trusted:
                 message = "its signature has another tool's form: it was not checked"
-                return _info("signature.unchecked", MANIFEST, message)
+                return _info_finding("signature.unchecked", MANIFEST, message)
             return error_finding("signature.invalid", MANIFEST, 0, "its signature is none")
         try:
-            fits = signing.fits(manifest)
+            fits = signing.is_valid_signature(manifest)
         except ServiceResolutionError as error:
             if trusted:
                 raise
-            return _info("signature.unchecked", MANIFEST, f"{error.message}: {error.hint}")
+            return _info_finding("signature.unchecked", MANIFEST, f"{error.message}: {error.hint}")
         if not fits:
             return error_finding(
                 "signature.invalid", MANIFEST, 0, "was altered after it was signed"
@@ -111,7 +111,9 @@ class KnownRecordCheck:
             return self._check_signed_checkpoint(log)
         if self._trusted.key:
             return error_finding("signature.missing", MANIFEST, 0, "is not signed")
-        return _info("signature.none", MANIFEST, "not signed: no other user can check who wrote it")
+        return _info_finding(
+            "signature.none", MANIFEST, "not signed: no other user can check who wrote it"
+        )
 
     def _check_signer(self, key: str, unsigned: list[list[int]] | None) -> Finding:
         """Return the finding for a manifest with an intact signature of this key."""
@@ -121,13 +123,13 @@ class KnownRecordCheck:
             return error_finding("signature.other", MANIFEST, 0, message)
         if trusted is None and key not in self._trusted.own_keys:
             message = f"signed by {key}: `--key FILE` says whose key that has to be"
-            return _info("signature.unknown", MANIFEST, message)
+            return _info_finding("signature.unknown", MANIFEST, message)
         if unsigned:
             ranges = [(first, last) for first, last in unsigned]
             message = f"signed by {key}, except {_ranges_text(ranges)}"
-            return _info("signature.partial", MANIFEST, message)
+            return _info_finding("signature.partial", MANIFEST, message)
         whose = "the key given" if trusted else "your key"
-        return _info("signature.valid", MANIFEST, f"signed by {whose}, {key}")
+        return _info_finding("signature.valid", MANIFEST, f"signed by {whose}, {key}")
 
     def _check_signed_checkpoint(self, log: LogReading) -> Finding:
         """Return the finding about the signed checkpoint of a run that has not ended."""
@@ -139,8 +141,8 @@ class KnownRecordCheck:
             return error_finding("checkpoint.differs", EVENTS, log.lines.count, message)
         if missing := vouched.missing(log.lines.count):
             message = f"signed by {key}, except {_ranges_text(missing)}"
-            return _info("signature.partial", CHECKPOINT, message)
-        return _info("signature.valid", CHECKPOINT, f"signed by {key}")
+            return _info_finding("signature.partial", CHECKPOINT, message)
+        return _info_finding("signature.valid", CHECKPOINT, f"signed by {key}")
 
 
 def _is_signed_by(record: Checkpoint, keys: Collection[str]) -> bool:
@@ -148,7 +150,7 @@ def _is_signed_by(record: Checkpoint, keys: Collection[str]) -> bool:
     signature = record.signature
     if signature is None or not signing.is_signature(signature) or signature["key_id"] not in keys:
         return False
-    return signing.fits({**record.to_payload(), "signature": signature})
+    return signing.is_valid_signature({**record.to_payload(), "signature": signature})
 
 
 def _check_coverage(vouched: TrustedEvents, count: int, *, sealed: bool) -> Iterator[Finding]:
@@ -157,9 +159,13 @@ def _check_coverage(vouched: TrustedEvents, count: int, *, sealed: bool) -> Iter
     if sealed and not vouched.manifest:
         unvouched = unvouched or "its manifest"
     if unvouched:
-        yield _info("checkpoint.partial", CHECKPOINT, f"your key does not vouch for {unvouched}")
+        yield _info_finding(
+            "checkpoint.partial", CHECKPOINT, f"your key does not vouch for {unvouched}"
+        )
     elif count:
-        yield _info("checkpoint.own", CHECKPOINT, f"your key vouches for all {count} events")
+        yield _info_finding(
+            "checkpoint.own", CHECKPOINT, f"your key vouches for all {count} events"
+        )
 
 
 def _ranges_text(ranges: Sequence[EventRange]) -> str:
@@ -173,5 +179,5 @@ def _ranges_text(ranges: Sequence[EventRange]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _info(code: str, file: str, message: str) -> Finding:
+def _info_finding(code: str, file: str, message: str) -> Finding:
     return Finding(code, "info", file, 0, message)

@@ -160,10 +160,10 @@ def test_the_index_believes_no_row_of_another_user(sealed: Path) -> None:
     (runs / ".index.db").write_bytes(kept)
     database = sqlite3.connect(runs / ".index.db")
     from cogcli.episode.listing import episode_index
-    from cogcli.episode.listing.episode_listing import _mark
+    from cogcli.episode.listing.episode_listing import _change_mark
 
     row = list(database.execute("SELECT * FROM episode").fetchone())[:-1]
-    row[-1] = _mark(sealed)
+    row[-1] = _change_mark(sealed)
     forged = episode_index._row_mac(row, b"y" * 32)
     database.execute("UPDATE episode SET mark = ?, sum = ?", (row[-1], forged))
     database.commit()

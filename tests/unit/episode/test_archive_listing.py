@@ -151,7 +151,7 @@ def test_an_index_shows_which_archive_cannot_have_an_episode(
     opened: list[str] = []
     real = locator.open_kept
     monkeypatch.setattr(locator, "open_kept", lambda path: opened.append(path.name) or real(path))
-    locator._kept().clear()
+    locator._archive_cache().clear()
     found = RunsArchives(tmp_path).find(sample_files(300)[0])
     assert found is not None
     found.close()

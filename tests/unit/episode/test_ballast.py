@@ -16,7 +16,7 @@ from fakes.logged import is_clean
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
-from cogcli.episode.disk_reserve import SIZE, holder
+from cogcli.episode.disk_reserve import SIZE, describe_holder
 from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.folder import Folder
 from cogcli.episode.journal import Journal
@@ -260,12 +260,12 @@ def test_a_file_system_that_keeps_no_room_goes_without(
 
 def test_what_the_ballast_says_of_its_holder_is_data(tmp_path: Path) -> None:
     with Folder.open(tmp_path) as folder:
-        assert holder(folder) == "another process"
+        assert describe_holder(folder) == "another process"
         (tmp_path / ".ballast").write_bytes(b"pid 12 on host.example\n\0\0")
-        assert holder(folder) == "process 12 on host.example"
+        assert describe_holder(folder) == "process 12 on host.example"
         for text in (b"pid 12 on \x1b[31m\n", b"", b"pid x on y\n", b"pid 12 on y"):
             (tmp_path / ".ballast").write_bytes(text)
-            assert holder(folder) == "another process"
+            assert describe_holder(folder) == "another process"
 
 
 def test_a_ballast_that_cannot_be_removed_leaves_the_episode_unsealed(

@@ -371,18 +371,18 @@ def test_values_that_no_database_takes_are_shown_all_the_same(runs: Path, value:
 def test_rows_that_another_reader_writes_meanwhile_are_shown_once(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, real = plainly(runs), surveying._changes
+    plain, real = plainly(runs), surveying._list_changes
     index = Index(runs)
     assert index.create()
     index.close()
 
     def overtaken(runs_dir: Path, known: set[str]) -> tuple[list[str], set[str]]:
         found = real(runs_dir, known)
-        monkeypatch.setattr(surveying, "_changes", real)
+        monkeypatch.setattr(surveying, "_list_changes", real)
         assert asked(runs) == plain  # and writes every row
         return found
 
-    monkeypatch.setattr(surveying, "_changes", overtaken)
+    monkeypatch.setattr(surveying, "_list_changes", overtaken)
     assert asked(runs) == plain
 
 

@@ -106,7 +106,7 @@ def test_lines_that_hold_a_text_have_the_numbers_that_a_reader_gives_them(size: 
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
     expected = [(number, line) for number, line in Lines([data]) if b"marks" in line]
     assert (
-        list(Lines(chunks).holding(b"none", b"marks"))
+        list(Lines(chunks).containing(b"none", b"marks"))
         == expected
         == [(3, b"two marks"), (5, b"four marks")]
     )

@@ -75,7 +75,7 @@ def test_a_run_that_is_resumed_meanwhile_finds_nothing_half_removed(
             store.reopen(tmp_path / name, clock=SystemClock(), ids=SystemIds(), redactor=Redactor())
         told.append(refused.value.code)
 
-    monkeypatch.setattr(removal, "_delete", resume_instead)
+    monkeypatch.setattr(removal, "_delete_tree", resume_instead)
     assert remove(episode, always)
     assert told == ["episode.busy"]
 
@@ -84,7 +84,7 @@ def test_what_a_crash_left_is_removed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     episode = sample.sealed_episode(tmp_path)
-    monkeypatch.setattr(removal, "_delete", lambda parent, name: None)
+    monkeypatch.setattr(removal, "_delete_tree", lambda parent, name: None)
     assert remove(episode, always)
     monkeypatch.undo()
     assert len(list(tmp_path.glob(".gc-*"))) == 1

@@ -27,7 +27,7 @@ from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.seal import seal
-from cogcli.episode.signing import fits, public_key, signer
+from cogcli.episode.signing import is_valid_signature, public_key, signer
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import level_of, verify
 from cogcli.episode.verify.trusted import TrustAnchors
@@ -132,8 +132,8 @@ def test_a_key_without_a_secret_signs_nothing(key: int) -> None:
     named = {"alg": "ed25519", "key_id": key.to_bytes(32, "little").hex(), "value": "0" * 128}
     point = {**named, "value": named["key_id"] + "0" * 64}
     for n in range(32):
-        assert not fits({"n": n, "signature": named})
-        assert not fits({"n": n, "signature": point})
+        assert not is_valid_signature({"n": n, "signature": named})
+        assert not is_valid_signature({"n": n, "signature": point})
 
 
 @pytest.mark.parametrize(
