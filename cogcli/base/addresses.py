@@ -76,8 +76,8 @@ def _is_public(address: _Address) -> bool:
     return address.is_global and not (address.is_multicast or address.is_reserved)
 
 
-def literal(host: str) -> str | None:
-    """Return the address that a host name spells; None if the name needs a look-up."""
+def literal_address(host: str) -> str | None:
+    """Return the address that a host name denotes literally; None if the name needs a look-up."""
     text = host.strip("[]").removesuffix(".")
     try:
         return str(ipaddress.ip_address(text.partition("%")[0]))
@@ -94,14 +94,15 @@ def literal(host: str) -> str | None:
 def literal_refusal(host: str, network: str) -> str:
     """Return the `refusal` that is known without a look-up: for literal addresses and `localhost`."""
     name = _normalize_host(host)
-    address = "127.0.0.1" if name == "localhost" or name.endswith(".localhost") else literal(host)
+    address = (
+        "127.0.0.1" if name == "localhost" or name.endswith(".localhost") else literal_address(host)
+    )
     return refusal(address, network) if address is not None else ""
 
 
 def _normalize_host(host: str) -> str:
-    """Return a host name in plain letters, digits and dots.
-
-    Other spellings are converted, such as `%31`, `１` and `。`.
+    """Return a host name in plain letters, digits and dots. Other notations are converted, such as `%31`, `１` and
+    `。`.
     """
     if not host.isascii() or "%" in host:
         host = normalize("NFKC", unquote(host)).replace("\u3002", ".")

@@ -67,9 +67,8 @@ class Member(NamedTuple):
 
 
 class SkippedBinding(NamedTuple):
-    """A binding of a chain that is not called, with the reason.
-
-    `before` is the index of the member that it precedes.
+    """A binding of a chain that is not called, with the reason. `before` is the index of the next member of the
+    chain.
     """
 
     binding_id: str
@@ -152,18 +151,17 @@ class Cancellation:
                 callback()
 
     def hold_back(self, reason: str) -> None:
-        """Hold back the request. `reason` names the missing condition."""
+        """Delay sending the request until `release`. `reason` is the missing condition, for messages."""
         with self._lock:
             self._reason = reason
 
     @contextmanager
     def held_back(self, reason: str) -> Iterator[None]:
-        """Hold back the request in this context. `reason` says what it waits for.
+        """Delay sending the request within the `with` block. `reason` is the missing condition, for messages. Raise
+        TransportError at the end if the call was cancelled in the meantime, because it must not be sent.
 
-        At the end, raise TransportError if the call was cancelled in the meantime, because it must
-        not be sent. After an error inside the context, the request still is not sent. The waiting
-        thread often cancels at that very moment, since both have the same deadline, and must not
-        treat the call as in doubt.
+        After an error inside the block, the request still is not sent. The waiting thread often cancels at that very
+        moment, since both have the same deadline, and must not treat the call as in doubt.
         """
         self.hold_back(reason)
         yield
@@ -193,7 +191,7 @@ class Cancellation:
             callback()
 
     def remove_callback(self, token: object) -> None:
-        """Run the callback of `token` no longer. A callback that has run is gone already."""
+        """Unregister the callback of `token`. A callback that has run is unregistered already."""
         with self._lock:
             self._callbacks.pop(token, None)
 
@@ -215,7 +213,7 @@ class CancelCallback:
 
 
 class Continuation(NamedTuple):
-    """What a call that a service left unfinished is sent again with."""
+    """The data for sending an unfinished call again."""
 
     answers: Json
     """By the service's name of a form: `action`, and with `accept` the `content`."""
@@ -224,7 +222,7 @@ class Continuation(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One wire attempt that a worker has to make. `input` is the worker's own copy."""
+    """One wire attempt for a worker to make. `input` is the worker's private copy."""
 
     capability_id: str
     member: Member
@@ -276,7 +274,7 @@ class ProgressNotice(NamedTuple):
 
 
 class ServerQuestion(NamedTuple):
-    """A question that a service asks a person in the middle of a call. All of it is foreign."""
+    """A question of a service for a person, during a call. All members are foreign data."""
 
     step_id: str
     service_id: str
@@ -286,7 +284,7 @@ class ServerQuestion(NamedTuple):
 
 
 class QuestionAnswer(NamedTuple):
-    """What a person answered. `cancel` means that no one decided."""
+    """The answer of a person. `cancel` means that no person decided."""
 
     action: Literal["accept", "decline", "cancel"]
     content: Json | None = None
@@ -298,7 +296,7 @@ TakeQuestion = Callable[[ServerQuestion], "Future[QuestionAnswer]"]
 
 
 class PageNotice(NamedTuple):
-    """A notice that one page of a call was read. `items` are those of the page, `total` all so far."""
+    """A notice that one page of a call was read. `items` counts those of the page, `total` all items so far."""
 
     run_id: str
     step_id: str

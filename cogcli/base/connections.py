@@ -259,14 +259,14 @@ class Backend:
         socket_options: Any = None,
     ) -> SocketStream:
         if self._network is not None:
-            return self._connect(host, port, f"{host}:{port}")
+            return self._connect_first(host, port, f"{host}:{port}")
         try:
-            return self._connect(host, port, f"the proxy {host}:{port}")
+            return self._connect_first(host, port, f"the proxy {host}:{port}")
         except TransportError as error:
             error.hint = PROXY_HINT
             raise
 
-    def _connect(self, host: str, port: int, name: str) -> SocketStream:
+    def _connect_first(self, host: str, port: int, name: str) -> SocketStream:
         """Return a connection to the first address that accepts it. `name` appears in error
         messages.
         """
@@ -298,7 +298,7 @@ class Backend:
 
         The system's look-up has no time limit, so it runs on its own thread.
         """
-        address = addresses.literal(host)
+        address = addresses.literal_address(host)
         if address is not None:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             return [ResolvedAddress(family, (address, port))]

@@ -77,7 +77,7 @@ def credential_error(path: str, reason: str) -> SafetyScopeError:
 
 
 def is_repository_folder(name: str) -> bool:
-    """Return whether a name is a spelling of `.git`, `.hg`, `.svn` or `.cogcli`."""
+    """Return whether a file system may treat this name as `.git`, `.hg`, `.svn` or `.cogcli`."""
     plain = _normalize_name(name)
     if plain in _REPOSITORY_FOLDERS:
         return True
@@ -86,7 +86,7 @@ def is_repository_folder(name: str) -> bool:
 
 
 def has_repository_folder(names: Iterable[str]) -> bool:
-    """Return whether any of these path parts is a spelling of a repository folder
+    """Return whether a file system may treat any of these path parts as a repository folder
     (`is_repository_folder`).
     """
     return any(map(is_repository_folder, names))

@@ -14,11 +14,11 @@ ABORTED = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 143, "ABORT": OK}
 
 
 class CogcliError(Exception):
-    """An error with a stable code, shown to the user in five parts
-    (docs/reference/command-line.md#errors).
+    """An error with a stable code, shown to the user in five parts (docs/reference/command-line.md#errors).
 
-    `message` is one sentence without the code; `where`, `expected` and `found` may be empty; `next`
-    holds commands that the user can paste."""
+    `message` is one sentence without the code. `where`, `expected` and `found` may be empty. `next` contains commands
+    that the user can paste.
+    """
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class RequestMappingError(RuntimeErrorBase):
 
 
 class ResponseMappingError(RuntimeErrorBase):
-    """The service answered, but the response lacks what the binding reads."""
+    """The service answered, but the response lacks a value that the binding requires."""
 
 
 class ProtocolRoutingError(RuntimeErrorBase):
@@ -212,9 +212,8 @@ class EffectInDoubtError(RuntimeErrorBase):
 
 
 class InputRequiredError(RuntimeErrorBase):
-    """A service answered a call with a form: the call continues once a person has answered it.
-
-    `forms` are those of `InputRequested`; `request_state` goes back to the service with the answer.
+    """A service answered a call with a form, and the call continues after a person's answer. `forms` are those of
+    `InputRequested`. `request_state` is returned to the service with the answer.
     """
 
     def __init__(
@@ -238,11 +237,11 @@ class SafetyTrustLevelError(RuntimeErrorBase):
 
 
 class SafetyGateFailedError(RuntimeErrorBase):
-    """A mandatory gate refused, or gave no clear answer (docs/reference/execution.md#gates)."""
+    """A mandatory gate refused, or returned no clear answer (docs/reference/execution.md#gates)."""
 
 
 class SafetyScopeError(RuntimeErrorBase):
-    """A target or address is outside what the capability or service allows."""
+    """The capability or the service does not permit a target or an address."""
 
 
 class SafetyConfirmationRequiredError(RuntimeErrorBase):

@@ -67,17 +67,17 @@ def _require_list(value: object) -> Sequence[Any]:
     raise _wrong_kind_error("list", value)
 
 
-def _length(value: object) -> int:
+def _length_of_value(value: object) -> int:
     if type(value) is str or type(value) is list or type(value) is dict or type(value) is tuple:
         return len(value)
     raise _wrong_kind_error("text or list or object", value)
 
 
-def _lower(text: object) -> str:
+def _to_lower(text: object) -> str:
     return _require_text(text).lower()
 
 
-def _upper(text: object) -> str:
+def _to_upper(text: object) -> str:
     return _require_text(text).upper()
 
 
@@ -85,10 +85,9 @@ def _starts_with(text: object, prefix: object) -> bool:
     return _require_text(text).startswith(_require_text(prefix))
 
 
-def _join(items: object, separator: object = "") -> str:
-    """Return the items of a list as one text. Text is used verbatim, numbers in JSON form.
-
-    Raise ExpressionError `expr.limit`.
+def _join_items(items: object, separator: object = "") -> str:
+    """Return the items of a list joined as one text. Strings are used verbatim, numbers in JSON form. Raise
+    ExpressionError `expr.limit`.
     """
     words = [_list_item_text(item) for item in _require_list(items)]
     between = _require_text(separator)
@@ -107,7 +106,7 @@ def _list_item_text(item: object) -> str:
     raise _type_error(f"takes a list of texts and numbers, found {kind_of(item)} in it")
 
 
-def _round(number: object, digits: object = 0) -> int | float:
+def _round_half_away(number: object, digits: object = 0) -> int | float:
     """Return the number rounded half away from zero in its decimal notation.
 
     Without `digits` return an integer.
@@ -126,8 +125,8 @@ def _round(number: object, digits: object = 0) -> int | float:
     return float(rounded) + 0.0 if digits else int(rounded)  # never -0.0
 
 
-def _sortable(items: object) -> list[Any]:
-    """Return the list if its members can be sorted: all are numbers, or all are strings."""
+def _require_sortable(items: object) -> list[Any]:
+    """Return the list if its members are all numbers or all strings; otherwise raise ExpressionError."""
     members = list(_require_list(items))
     kinds = set(map(kind_of, members))
     if not (kinds <= {"number"} or kinds <= {"text"}):
@@ -139,7 +138,7 @@ def _make_extreme(choose: Callable[[list[Any]], object]) -> Callable[..., object
     """Return the function `min` or `max` of the language."""
 
     def extreme(*values: object) -> object:
-        items = _sortable(values[0] if len(values) == 1 else list(values))
+        items = _require_sortable(values[0] if len(values) == 1 else list(values))
         if not items:
             raise _type_error("takes a list that is not empty")
         return choose(items)
@@ -147,15 +146,15 @@ def _make_extreme(choose: Callable[[list[Any]], object]) -> Callable[..., object
     return extreme
 
 
-def _any(items: object) -> bool:
+def _any_true(items: object) -> bool:
     return any(_require_list(items))
 
 
-def _all(items: object) -> bool:
+def _all_true(items: object) -> bool:
     return all(_require_list(items))
 
 
-def _sum(items: object) -> int | float:
+def _sum_exactly(items: object) -> int | float:
     """Return the sum: exact for integers, correctly rounded for other numbers."""
     numbers = _require_list(items)
     for item in numbers:
@@ -173,8 +172,8 @@ def _sum(items: object) -> int | float:
     raise ExpressionError("expr.limit", "gives a number that JSON does not hold")
 
 
-def _sort(items: object) -> list[object]:
-    return sorted(_sortable(items))
+def _sort_items(items: object) -> list[object]:
+    return sorted(_require_sortable(items))
 
 
 _TIME: Final = re.compile(
@@ -185,14 +184,13 @@ _TIME: Final = re.compile(
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 
-def _date(text: object) -> int | float:
-    """Return the seconds since 1970 in UTC of an ISO 8601 date or time.
-
-    A date means its first moment. A time without a zone is UTC.
+def _epoch_seconds(text: object) -> int | float:
+    """Return the seconds since 1970 in UTC of an ISO 8601 date or time. A date means its first moment; a time without a
+    zone is UTC.
     """
     written = _require_text(text)
     match = _TIME.fullmatch(written)
-    moment = _moment(match) if match else None
+    moment = _parse_moment(match) if match else None
     if match is None or moment is None:
         raise _type_error(
             f"takes a date or time as 2026-01-31 or 2026-01-31T09:00:00Z, found `{written[:40]}`"
@@ -202,7 +200,7 @@ def _date(text: object) -> int | float:
     return seconds + int(parts) / 10 ** len(parts) if parts else seconds
 
 
-def _moment(match: re.Match[str]) -> datetime.datetime | None:
+def _parse_moment(match: re.Match[str]) -> datetime.datetime | None:
     """Return the parsed moment without its zone; None if the date or time of day does not exist."""
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     try:
@@ -220,18 +218,18 @@ def _zone_seconds(match: re.Match[str]) -> int:
 _ANY_NUMBER: Final = 256
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    "len": Function(_length, 1, 1, "len(text, list or object)"),
-    "lower": Function(_lower, 1, 1, "lower(text)"),
-    "upper": Function(_upper, 1, 1, "upper(text)"),
+    "len": Function(_length_of_value, 1, 1, "len(text, list or object)"),
+    "lower": Function(_to_lower, 1, 1, "lower(text)"),
+    "upper": Function(_to_upper, 1, 1, "upper(text)"),
     "contains": Function(contains, 2, 2, "contains(list, object or text, part)"),
     "startswith": Function(_starts_with, 2, 2, "startswith(text, prefix)"),
-    "join": Function(_join, 1, 2, "join(list, separator)"),
-    "round": Function(_round, 1, 2, "round(number, digits)"),
+    "join": Function(_join_items, 1, 2, "join(list, separator)"),
+    "round": Function(_round_half_away, 1, 2, "round(number, digits)"),
     "min": Function(_make_extreme(min), 1, _ANY_NUMBER, "min(list) or min(a, b)"),
     "max": Function(_make_extreme(max), 1, _ANY_NUMBER, "max(list) or max(a, b)"),
-    "any": Function(_any, 1, 1, "any(list)"),
-    "all": Function(_all, 1, 1, "all(list)"),
-    "sum": Function(_sum, 1, 1, "sum(list)"),
-    "sorted": Function(_sort, 1, 1, "sorted(list)"),
-    "date": Function(_date, 1, 1, "date(text)"),
+    "any": Function(_any_true, 1, 1, "any(list)"),
+    "all": Function(_all_true, 1, 1, "all(list)"),
+    "sum": Function(_sum_exactly, 1, 1, "sum(list)"),
+    "sorted": Function(_sort_items, 1, 1, "sorted(list)"),
+    "date": Function(_epoch_seconds, 1, 1, "date(text)"),
 }

@@ -129,7 +129,7 @@ def hint_for(node: ast.expr) -> str:
     """Return the replacement for Python syntax outside the language; empty if there is no advice."""
     match node:
         case ast.Set():
-            return f"a path stands alone: {_unparse(_innermost(node))}"
+            return f"a path stands alone: {_source_text(_strip_braces(node))}"
         case ast.BinOp():
             return _operator_hint(node)
         case _:
@@ -149,7 +149,7 @@ _HINTS: Final[dict[type[ast.expr], str]] = {
 }
 
 
-def _innermost(node: ast.expr) -> ast.expr:
+def _strip_braces(node: ast.expr) -> ast.expr:
     """Return the expression inside nested braces."""
     while isinstance(node, ast.Set) and len(node.elts) == 1:
         node = node.elts[0]
@@ -159,7 +159,7 @@ def _innermost(node: ast.expr) -> ast.expr:
 def _operator_hint(node: ast.BinOp) -> str:
     match node.op:
         case ast.BitOr() if isinstance(node.right, ast.Name | ast.Call):
-            return _filter_hint(_unparse(node.left), node.right)
+            return _filter_hint(_source_text(node.left), node.right)
         case ast.BitOr():
             return "write `or`"
         case ast.BitAnd():
@@ -174,7 +174,7 @@ def _filter_hint(value: str, filtered: ast.Name | ast.Call) -> str:
     """Return the replacement for `value | filtered`."""
     match filtered:
         case ast.Call(func=ast.Name(id="default"), args=[default, *_]):
-            return f"write {value} or {_unparse(default)}"
+            return f"write {value} or {_source_text(default)}"
         case ast.Call(func=ast.Name(id=name)) | ast.Name(id=name):
             meant = similar_functions(name)
         case _:
@@ -182,5 +182,5 @@ def _filter_hint(value: str, filtered: ast.Name | ast.Call) -> str:
     return f"write {meant[0]}({value})" if meant else "nothing is filtered by `|`"
 
 
-def _unparse(node: ast.expr) -> str:
+def _source_text(node: ast.expr) -> str:
     return ast.unparse(node)[:60]

@@ -133,7 +133,7 @@ _OPERATORS: Final = frozenset(("and", "or", "not", "in", "is"))
 
 
 class _SourceText:
-    """A string, and the Python source that is parsed instead of it: `a.0` becomes `a[0]`."""
+    """A string, and the Python source that is parsed for it: `a.0` becomes `a[0]`."""
 
     def __init__(self, text: str) -> None:
         # To Python a carriage return ends a line, which would make columns differ.
@@ -141,10 +141,12 @@ class _SourceText:
         self._indent = len(text) - len(text.lstrip()) if stripped else 0
         self._length = len(stripped)
         self._added: list[int] = []
-        self.python = "".join(self._pieces(stripped)) if _POSITION.search(stripped) else stripped
+        self.python = (
+            "".join(self._convert_pieces(stripped)) if _POSITION.search(stripped) else stripped
+        )
         self._is_plain = not self._added and "\n" not in stripped and stripped.isascii()
 
-    def _pieces(self, text: str) -> Iterator[str]:
+    def _convert_pieces(self, text: str) -> Iterator[str]:
         after_path, length = False, 0
         for token in _TOKEN.finditer(text):
             kind, piece = token.lastgroup, token[0]
@@ -200,7 +202,7 @@ class _ExpressionParser:
                 return compute(*values)
             except ExpressionError as error:
                 start = self._source.start(node) + 1
-                error.message = f"`{_excerpt(node, 60)}` at character {start}: {error.message}"
+                error.message = f"`{_short_source(node, 60)}` at character {start}: {error.message}"
                 raise
 
         return placed
@@ -216,7 +218,7 @@ class _ExpressionParser:
         compile_node = _COMPILE.get(type(node))
         if compile_node is None:
             raise self.fault(
-                f"`{_excerpt(node)}` is not in the language", node, hint=hint_for(node)
+                f"`{_short_source(node)}` is not in the language", node, hint=hint_for(node)
             )
         return compile_node(self, node, depth)
 
@@ -228,7 +230,7 @@ class _ExpressionParser:
                 return lambda lookup: value
         except NotJson:
             pass
-        raise self.fault(f"`{_excerpt(node)}` is not a value of the language", node)
+        raise self.fault(f"`{_short_source(node)}` is not a value of the language", node)
 
     def build_list(self, node: ast.List, depth: int) -> Evaluate:
         items = [self.build_evaluator(item, depth + 1) for item in node.elts]
@@ -242,7 +244,7 @@ class _ExpressionParser:
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
                 if not isinstance(number, bool):
                     return lambda lookup: -number
-        raise self.fault(f"`{_excerpt(node)}` is not in the language", node)
+        raise self.fault(f"`{_short_source(node)}` is not in the language", node)
 
     def boolean(self, node: ast.BoolOp, depth: int) -> Evaluate:
         if isinstance(node.op, ast.And):
@@ -275,7 +277,7 @@ class _ExpressionParser:
         """Return the evaluator of one comparison in a chain."""
         if isinstance(operator, ast.Is | ast.IsNot):
             if not _is_null(right):
-                is_test = _excerpt(right) in ("defined", "set", "present")
+                is_test = _short_source(right) in ("defined", "set", "present")
                 hint = "write `is not null`" if is_test else "write `==`"
                 raise self.fault("only `null` may stand behind `is`", right, hint=hint)
             value, negated = self.lenient(left, depth), isinstance(operator, ast.IsNot)
@@ -293,12 +295,12 @@ class _ExpressionParser:
     def call(self, node: ast.Call, depth: int) -> Evaluate:
         if not isinstance(node.func, ast.Name):
             raise self.fault(
-                f"`{_excerpt(node)}` is not in the language", node, hint=_method_hint(node)
+                f"`{_short_source(node)}` is not in the language", node, hint=_method_hint(node)
             )
         name = node.func.id
         function = FUNCTIONS.get(name)
         if function is None:
-            known = foreign_function(name, [_excerpt(argument) for argument in node.args])
+            known = foreign_function(name, [_short_source(argument) for argument in node.args])
             hint = (
                 known
                 or suggestion_hint(similar_functions(name))
@@ -307,7 +309,7 @@ class _ExpressionParser:
             raise self.fault(f"there is no function `{name}`", node, hint=hint)
         if node.keywords or not function.minimum <= len(node.args) <= function.maximum:
             raise self.fault(
-                f"`{_excerpt(node)}`: other arguments", node, hint=f"write {function.usage}"
+                f"`{_short_source(node)}`: other arguments", node, hint=f"write {function.usage}"
             )
         arguments = [self.build_evaluator(argument, depth + 1) for argument in node.args]
         compute = self.placed(node, function.call)
@@ -319,7 +321,7 @@ class _ExpressionParser:
             return lambda lookup: value
         reference = self.path(node)
         if reference is None:
-            text = _excerpt(node, 60)
+            text = _short_source(node, 60)
             hint = "positions are whole numbers from 0" if isinstance(node, ast.Subscript) else ""
             raise self.fault(f"`{text}` is not a path", node, name=text, hint=hint)
         self.mention(reference, node)
@@ -359,7 +361,7 @@ def _is_index(value: int) -> bool:
     return value >= 0 and not isinstance(value, bool)
 
 
-def _excerpt(node: ast.expr, limit: int = 40) -> str:
+def _short_source(node: ast.expr, limit: int = 40) -> str:
     """Return an expression as one short line of text."""
     try:
         text = ast.unparse(node)
@@ -374,7 +376,7 @@ def _method_hint(node: ast.Call) -> str:
     """
     if not isinstance(node.func, ast.Attribute):
         return ""
-    arguments = [_excerpt(each) for each in (node.func.value, *node.args)]
+    arguments = [_short_source(each) for each in (node.func.value, *node.args)]
     if known := foreign_function(node.func.attr, arguments):
         return known
     meant = similar_functions(node.func.attr)
@@ -404,7 +406,7 @@ def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> obj
 _Compare = Callable[[Any, Any], bool]
 
 
-def _ordering(symbol: str, compare: _Compare) -> _Compare:
+def _make_ordering(symbol: str, compare: _Compare) -> _Compare:
     def ordered(a: object, b: object) -> bool:
         if kind_of(a) == kind_of(b) and kind_of(a) in ("number", "text"):
             return compare(a, b)
@@ -419,10 +421,10 @@ def _ordering(symbol: str, compare: _Compare) -> _Compare:
 _COMPARE: Final[dict[type[ast.cmpop], _Compare]] = {
     ast.Eq: equal,
     ast.NotEq: lambda a, b: not equal(a, b),
-    ast.Lt: _ordering("<", lambda a, b: bool(a < b)),
-    ast.LtE: _ordering("<=", lambda a, b: bool(a <= b)),
-    ast.Gt: _ordering(">", lambda a, b: bool(a > b)),
-    ast.GtE: _ordering(">=", lambda a, b: bool(a >= b)),
+    ast.Lt: _make_ordering("<", lambda a, b: bool(a < b)),
+    ast.LtE: _make_ordering("<=", lambda a, b: bool(a <= b)),
+    ast.Gt: _make_ordering(">", lambda a, b: bool(a > b)),
+    ast.GtE: _make_ordering(">=", lambda a, b: bool(a >= b)),
     ast.In: lambda a, b: contains(b, a),
     ast.NotIn: lambda a, b: not contains(b, a),
 }

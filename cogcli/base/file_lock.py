@@ -15,9 +15,8 @@ if sys.platform == "win32":
     _PLACE = 2**31 - 2  # the C library takes offsets of 31 bits
 
     def lock(fd: int, *, wait: bool) -> None:
-        """Take the exclusive lock of a file.
-
-        Raise BlockingIOError if another process has it and `wait` is false. Raise OSError.
+        """Acquire the exclusive lock of a file. Raise BlockingIOError if another process holds it and `wait` is false.
+        Raise OSError.
         """
         while True:
             try:

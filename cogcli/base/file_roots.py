@@ -20,9 +20,8 @@ def roots_of(declared: Sequence[Sequence[str]]) -> Roots:
 
 
 def is_within(real: str, roots: Roots) -> bool:
-    """Return whether a path is a root, or below a root, of each declaration.
-
-    `real` must contain no links. The result is true if there is no declaration.
+    """Return whether each declaration has a root that equals or contains a path. `real` must contain no links. True
+    without any declaration.
     """
     return all(any(real == root or is_below(real, root) for root in paths) for paths in roots)
 

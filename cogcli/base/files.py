@@ -78,7 +78,7 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise UnreadableFile(name, "not-regular", _irregular(found.st_mode))
+            raise UnreadableFile(name, "not-regular", _irregularity_of_mode(found.st_mode))
         if found.st_size > limit:
             raise UnreadableFile(
                 name, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
@@ -105,7 +105,7 @@ def open_regular(path: str, *, limit: int) -> BinaryIO:
         raise UnreadableFile(
             path, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
         )
-    raise UnreadableFile(path, "not-regular", _irregular(found.st_mode))
+    raise UnreadableFile(path, "not-regular", _irregularity_of_mode(found.st_mode))
 
 
 def measure_regular(path: str) -> tuple[int, str]:
@@ -119,21 +119,19 @@ def measure_regular(path: str) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def irregular(path: str) -> str:
-    """Return why a path is not a regular file, such as `is a named pipe, not a regular file`; empty
-    if it is one.
+def irregularity(path: str) -> str:
+    """Return why a path is not a regular file, such as `is a named pipe, not a regular file`; empty for a regular file.
 
-    Links are followed, and nothing is opened. The result is also empty if the kind cannot be
-    determined.
+    Links are followed, and nothing is opened. The result is also empty if the kind cannot be determined.
     """
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return ""
-    return "" if stat.S_ISREG(mode) else _irregular(mode)
+    return "" if stat.S_ISREG(mode) else _irregularity_of_mode(mode)
 
 
-def _irregular(mode: int) -> str:
+def _irregularity_of_mode(mode: int) -> str:
     return f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a regular file"
 
 
@@ -193,7 +191,7 @@ def write_atomic(
         placed = False
         try:
             try:
-                _fill(handle, data, mode)
+                _write_and_sync(handle, data, mode)
             finally:
                 os.close(handle)
             if replace or not _link_new(folder, temporary, last):
@@ -260,7 +258,7 @@ def _link_new(folder: _WrittenFolder, temporary: str, last: str) -> bool:
     except FileExistsError:
         raise
     except OSError:
-        if _status(folder, last, follow_symlinks=False) is not None:
+        if _stat_or_none(folder, last, follow_symlinks=False) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), last) from None
         return False
     return True
@@ -271,7 +269,7 @@ def hint_for_write(error: OSError | ValueError) -> str:
     return _WRITE_HINTS.get(getattr(error, "errno", None) or 0, "make the directory writable")
 
 
-def _status(
+def _stat_or_none(
     folder: _WrittenFolder, name: str, *, follow_symlinks: bool = True
 ) -> os.stat_result | None:
     """Return the status of a name in a folder; None if it does not exist or is a broken link."""
@@ -283,14 +281,14 @@ def _status(
 
 def _refuse_special(folder: _WrittenFolder, name: str) -> None:
     """Raise OSError if a name is a device, a pipe or a socket, or a link to one."""
-    found = _status(folder, name)
+    found = _stat_or_none(folder, name)
     kind = stat.S_IFREG if found is None else stat.S_IFMT(found.st_mode)
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
         raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'a device')}, not a regular file", name)
 
 
-def _fill(handle: int, data: bytes, mode: int) -> None:
-    """Write the whole data and the mode to an open file, and sync it to disk."""
+def _write_and_sync(handle: int, data: bytes, mode: int) -> None:
+    """Write the whole data to an open file, set its mode, and sync it to disk."""
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
     rest = memoryview(data)
@@ -305,9 +303,9 @@ def _fill(handle: int, data: bytes, mode: int) -> None:
 class FolderLock:
     """A lock on a folder that excludes all other threads and processes.
 
-    A writer locks the folder, reads the file, and writes it, so that no concurrent change is lost.
-    The lock is advisory. It has no effect on systems and file systems without such locks. The
-    folder must exist. Raise OSError if it cannot be opened.
+    A writer locks the folder, reads the file, and writes it, so that no concurrent change is lost. The lock is
+    advisory. Some systems and file systems do not support it, and it has no effect there. The folder must exist. Raise
+    OSError if it cannot be opened.
     """
 
     def __init__(self, folder: str) -> None:

@@ -79,7 +79,7 @@ _BODILESS: Final = (204, 304)
 
 
 class StreamedBody:
-    """A body that is sent in pieces, so that it is never in memory as a whole. `len` is its length."""
+    """A body that is sent in pieces, so that it is never completely in memory. `len` is its length in bytes."""
 
     def __init__(self, chunks: Iterable[bytes], size: int) -> None:
         self._chunks = chunks
@@ -120,8 +120,8 @@ class HttpReply(NamedTuple):
 class Http:
     """Sends requests from any thread. Each run has one.
 
-    If `proxies` contains environment variables, requests use the proxy that they configure. Then
-    only literal addresses are judged, since the proxy looks names up.
+    If `proxies` contains environment variables, requests use the proxy that they configure. Then only literal addresses
+    are checked, since the proxy resolves names.
     """
 
     def __init__(
@@ -249,9 +249,7 @@ class Http:
 
 
 class _PoolKey(NamedTuple):
-    """The key of a pool: the origin or proxy that it connects to, and the addresses that were
-    allowed.
-    """
+    """The key of a connection pool: the origin or proxy to connect to, and the permitted addresses."""
 
     scheme: str
     host: str
@@ -261,9 +259,8 @@ class _PoolKey(NamedTuple):
 
 
 def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
-    """Return the proxy that an environment configures for a URL; empty if there is none.
-
-    This reads `https_proxy`, `all_proxy` and `no_proxy`. Lower-case names win over upper-case ones.
+    """Return the proxy for a URL according to an environment; empty for a direct connection. This reads `https_proxy`,
+    `all_proxy` and `no_proxy`. Lower-case names have priority.
     """
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
@@ -478,15 +475,13 @@ def async_client(
     unanswered: Callable[[AsyncRequest, Exception], bool] = lambda request, error: False,
     through: Callable[[AsyncRequest, AsyncSend], Awaitable[AsyncResponse]] | None = None,
 ) -> httpx2.AsyncClient:
-    """Return an `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no
-    cookies, no environment.
+    """Return an `httpx2.AsyncClient` under the same rules: checked addresses, no redirects, no cookies, no environment.
 
-    `timeout` is seconds or the library's own `Timeout`. The MCP library accepts no other client;
-    its caller enforces deadlines. A request to a refused address raises SafetyScopeError.
-    `unanswered` is called with the request and the error of a failed connection. If it returns
-    true, the library gets status 503, since the error would end all other requests. `through`
-    sends each request instead, by a function that sends it once; it may add headers and send it
-    again. Raise ServiceResolutionError `env.extra`.
+    `timeout` is seconds or the library's own `Timeout`. The MCP library accepts no other client; its caller enforces
+    deadlines. A request to a refused address raises SafetyScopeError. `unanswered` is called with the request and the
+    error of a failed connection. If it returns true, the library gets status 503, since the error would end all other
+    requests. `through` replaces the sending of each request. It receives a function that sends the request once; it may
+    add headers and send it again. Raise ServiceResolutionError `env.extra`.
     """
     try:
         import httpx2

@@ -36,12 +36,12 @@ def decompress(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
     if name not in _WINDOWS:
         raise DamagedContent(f"content encoding `{name[:40]}` was not asked for")
     try:
-        return _inflate(chunks, _WINDOWS[name], cap)
+        return _inflate_bounded(chunks, _WINDOWS[name], cap)
     except zlib.error as error:
         raise DamagedContent(f"its {name} data is damaged") from error
 
 
-def _inflate(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
+def _inflate_bounded(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
     body, read = bytearray(), 0
     inflater = zlib.decompressobj(window)
     for chunk in chunks:

@@ -60,11 +60,11 @@ class JsonParser:
         if self._at < len(self._text):
             char = self._text[self._at]
             if char in "{[":
-                self._fail(
+                self._raise_fault(
                     "a second JSON value after the first", "send one value, or a list of them"
                 )
             word = _WORD.match(self._text, self._at)
-            self._fail(
+            self._raise_fault(
                 f"`{excerpt(word[0] if word else char)}` after the end of the JSON value",
                 "remove it",
             )
@@ -79,7 +79,7 @@ class JsonParser:
     def _parse_value(self, depth: int) -> object:
         self._left -= 1
         if self._left < 0:
-            self._fail(
+            self._raise_fault(
                 f"more than {self._max_nodes:,} values",
                 "send less, or split the input",
                 "json.nodes",
@@ -89,7 +89,7 @@ class JsonParser:
             return self._parse_string()
         if char and char in "{[":
             if depth == self._max_depth:
-                self._fail(
+                self._raise_fault(
                     f"nesting deeper than {self._max_depth}", "flatten the value", "json.depth"
                 )
             self._at += 1
@@ -128,11 +128,13 @@ class JsonParser:
             key = self._parse_string() if char == '"' else self._fail_missing_key(char)
             if key in values:
                 self._at = start
-                self._fail(
+                self._raise_fault(
                     f"key `{excerpt(key)}` repeated", "keep one of them", "json.duplicate-key"
                 )
             if self._skip_space() != ":":
-                self._fail(f"`:` expected after key `{excerpt(key)}`", "write `:` and a value")
+                self._raise_fault(
+                    f"`:` expected after key `{excerpt(key)}`", "write `:` and a value"
+                )
             self._at += 1
             self._skip_space()
             values[key] = self._parse_value(depth)
@@ -147,8 +149,8 @@ class JsonParser:
         if char not in (close, ","):
             self._reject_quotes_and_comments(char)
             if not char:
-                self._fail(f"the text ends inside {where}", f"close it with {close}")
-            self._fail(
+                self._raise_fault(f"the text ends inside {where}", f"close it with {close}")
+            self._raise_fault(
                 f"`,` or `{close}` expected, found `{excerpt(char)}`", "add a comma, or close it"
             )
         self._at += 1
@@ -168,7 +170,7 @@ class JsonParser:
         text: str = json.loads(raw)
         if _SURROGATE.search(text):
             hint = "write a whole pair, or the character itself"
-            self._fail("half of a surrogate pair", hint, "json.surrogate")
+            self._raise_fault("half of a surrogate pair", hint, "json.surrogate")
         self._at = end + 1
         return text
 
@@ -184,7 +186,7 @@ class JsonParser:
             value = float(literal)
             beyond = "every float" if abs(value) == float("inf") else ""
         if beyond:
-            self._fail(
+            self._raise_fault(
                 f"{excerpt(literal)} is beyond {beyond}", "send it as a string", "json.number"
             )
         self._at += len(literal)
@@ -192,68 +194,78 @@ class JsonParser:
 
     # The methods below only explain errors.
 
-    def _fail(self, message: str, hint: str, code: str = "json.syntax") -> NoReturn:
+    def _raise_fault(self, message: str, hint: str, code: str = "json.syntax") -> NoReturn:
         raise self._refuse(code, message, hint, self._text, self._at)
 
     def _fail_trailing_comma(self) -> NoReturn:
         self._at = self._text.rindex(",", 0, self._at)
-        self._fail("trailing comma", "remove the comma before the closing bracket")
+        self._raise_fault("trailing comma", "remove the comma before the closing bracket")
 
     def _reject_quotes_and_comments(self, char: str) -> None:
         if char and char in "'`":
-            self._fail(
+            self._raise_fault(
                 "single quotes, JSON has only double quotes", 'write "text" in double quotes'
             )
         if char and char in _SMART:
-            self._fail(
+            self._raise_fault(
                 f"smart quote {char}, JSON has only straight ones",
                 'write "text" in straight quotes',
             )
         if char in ("#", "/"):
-            self._fail("JSON has no comments", "remove it")
+            self._raise_fault("JSON has no comments", "remove it")
 
     def _fail_missing_value(self, char: str, word: str) -> NoReturn:
         self._reject_quotes_and_comments(char)
         if not char:
-            self._fail("the text ends where a value is expected", "complete it")
+            self._raise_fault("the text ends where a value is expected", "complete it")
         if not word:
-            self._fail(
+            self._raise_fault(
                 f"`{excerpt(char)}` where a value is expected", "write a value, or remove it"
             )
         if word in ("True", "False", "None"):
             right = {"True": "true", "False": "false", "None": "null"}[word]
-            self._fail(f"`{word}` is Python, not JSON", f"write {right}")
+            self._raise_fault(f"`{word}` is Python, not JSON", f"write {right}")
         if word.lower() in _NOT_NUMBERS:
-            self._fail(f"`{word}` is not a JSON number", "send null or a string", "json.number")
+            self._raise_fault(
+                f"`{word}` is not a JSON number", "send null or a string", "json.number"
+            )
         if self._text.strip() == word and _FILE_NAME.fullmatch(word):
-            self._fail("a file name, not JSON", f"use --input-file {word}")
+            self._raise_fault("a file name, not JSON", f"use --input-file {word}")
         if char in "+-.0123456789":
-            self._fail(
+            self._raise_fault(
                 f"`{excerpt(word)}` is not a JSON number", "write a plain decimal, or quote it"
             )
-        self._fail(f"text `{excerpt(word)}` without double quotes", f'write "{excerpt(word)}"')
+        self._raise_fault(
+            f"text `{excerpt(word)}` without double quotes", f'write "{excerpt(word)}"'
+        )
 
     def _fail_missing_key(self, char: str) -> NoReturn:
         self._reject_quotes_and_comments(char)
         if not char:
-            self._fail("the text ends inside an object", "close it with }")
+            self._raise_fault("the text ends inside an object", "close it with }")
         pair = _BARE_PAIR.match(self._text, self._at)
         if pair and '"' not in self._text:
             given = f"{pair[1]}={pair[2].strip() or 'VALUE'}"
             option = f'-p "{given}"' if re.search(r"[^\w=.,:@%+-]", given) else f"-p {given}"
-            self._fail("your shell removed the double quotes (PowerShell does)", f"use {option}")
+            self._raise_fault(
+                "your shell removed the double quotes (PowerShell does)", f"use {option}"
+            )
         if pair:
-            self._fail(f"key `{pair[1]}` without double quotes", f'write "{pair[1]}"')
-        self._fail(f"`{excerpt(char)}` where a key is expected", "write keys in double quotes")
+            self._raise_fault(f"key `{pair[1]}` without double quotes", f'write "{pair[1]}"')
+        self._raise_fault(
+            f"`{excerpt(char)}` where a key is expected", "write keys in double quotes"
+        )
 
     def _fail_open_string(self, end: int) -> NoReturn:
         start, self._at = self._at, end
         char = self._text[end : end + 1]
         if not char:
             self._at = start
-            self._fail("text is never closed", "add the closing double quote")
+            self._raise_fault("text is never closed", "add the closing double quote")
         if char == "\\":
             shown = self._text[end : end + 2]
-            self._fail(f"unknown escape `{excerpt(shown)}` in text", r"write \\ for a backslash")
+            self._raise_fault(
+                f"unknown escape `{excerpt(shown)}` in text", r"write \\ for a backslash"
+            )
         name = _ESCAPED_BLANK.get(char, f"\\u{ord(char):04x}")
-        self._fail("control character in text", f"write {name}")
+        self._raise_fault("control character in text", f"write {name}")

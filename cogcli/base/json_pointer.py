@@ -32,7 +32,7 @@ def pointer_text(place: Pointer) -> str:
 
 
 def find_at(document: object, place: Pointer) -> Any:
-    """Return the value at a place; NOWHERE if there is none."""
+    """Return the value at a place; NOWHERE if the place does not exist."""
     value: Any = document
     for part in place:
         if isinstance(value, dict) and part in value:

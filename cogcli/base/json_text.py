@@ -50,10 +50,8 @@ def _find_carried(reply: dict[Any, Any], given: Json) -> dict[Any, list[Any]]:
 
 
 def to_plain_reply(value: Any, given: Json) -> Any:
-    """Return what `to_plain_json` returns. A long list that begins like one of the members of `given` shares those
-    elements with it.
-
-    So what is known of the elements of a list remains known of a reply that carries the list and adds to it.
+    """Return the result of `to_plain_json`. A long list that begins with the elements of a list in `given` shares these
+    elements with it. So cached knowledge about the elements stays valid for a reply that extends the list.
     """
     carried = _find_carried(value, given) if type(value) is dict else {}
     if not carried:
@@ -73,7 +71,7 @@ def to_plain_reply(value: Any, given: Json) -> Any:
 
 
 def _find_beginning(value: object, lists: list[list[Any]]) -> list[Any]:
-    """Return the longest of these lists of JSON that a value begins with; empty if there is none."""
+    """Return the longest of these lists whose elements a value begins with; empty if no list matches."""
     fitting = (known for known in lists if type(value) is list and _begins_with(value, known))
     return max(fitting, key=len, default=[])
 

@@ -72,9 +72,8 @@ def look_up(
     segments: list[str],
     expand: Callable[[object], Any] = lambda value: value,
 ) -> Any:
-    """Return the value at a path. Raise PathNotFound.
-
-    `expand` returns the value that a value on the path stands for. The last one is not expanded.
+    """Return the value at a path. Raise PathNotFound. `expand` replaces each value on the path, such as a reference, by
+    the value behind it. The last value is not expanded.
     """
     value: Any = document
     for position, segment in enumerate(segments):

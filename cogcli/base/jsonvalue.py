@@ -104,10 +104,11 @@ def deep_copy(value: Any) -> Any:
 
 
 def copy_writable(value: Any) -> Any:
-    """Return a copy whose objects and lists are its own. The elements of its lists are shared with `value`.
+    """Return a copy whose objects and lists can be changed independently. The elements of its lists are shared with
+    `value`.
 
-    No write to a state changes an element of a list: paths lead through objects alone. So the copy of a list takes
-    its length, not its size.
+    No write to a state changes an element of a list, since paths lead through objects only. So copying a list takes
+    time by its length, not by its size.
     """
     if type(value) is dict:
         return {k: v if type(v) in SCALARS else copy_writable(v) for k, v in value.items()}

@@ -32,12 +32,10 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def resolve_path(path: str, bound: str) -> tuple[str, str]:
-    """Return the real path of `path`, and the first link by which it leaves `bound`; empty if none
-    does.
+    """Return the real path of `path`, and the first link by which it leaves `bound`; empty if no link does.
 
-    The verdict is about the very path that is returned: a link that is made or replaced meanwhile
-    cannot lead anywhere else. No link leaves for a path that is not below `bound`, because the user
-    named it.
+    The check applies to exactly the returned path, so a link that is created or replaced meanwhile has no effect. No
+    link of a path outside `bound` counts, because the user typed that path.
     """
     real, path = os.path.realpath(path), os.path.abspath(path)
     if not bound or not is_below(path, bound) or is_below(real, os.path.realpath(bound)):
@@ -46,14 +44,12 @@ def resolve_path(path: str, bound: str) -> tuple[str, str]:
 
 
 def find_leaving_link(path: str, bound: str) -> str:
-    """Return the first link between `bound` and `path` that leads out of `bound`; empty if there is
-    none.
-    """
+    """Return the first link between `bound` and `path` that leads out of `bound`; empty if no link does."""
     return resolve_path(path, bound)[1]
 
 
 def _first_leaving_link(path: str, bound: str) -> str:
-    """Return the first link on a path that leads out of `bound`, or the path if it is gone by now."""
+    """Return the first link on a path that leads out of `bound`. Return the path itself if it no longer exists."""
     inside, place = os.path.realpath(bound), bound
     for name in os.path.relpath(path, bound).split(os.sep):
         place = os.path.join(place, name)

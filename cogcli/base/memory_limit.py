@@ -23,7 +23,7 @@ _ARENA_MAX: Final = -8
 
 
 def find_limit() -> int | None:
-    """Return the limit in bytes; None if there is none, or the system does not report it."""
+    """Return the memory limit in bytes; None without a limit, or if the system does not report one."""
     try:
         with open(_LIMITS, encoding="ascii") as file:
             line = next((line for line in file if line.startswith("Max address space")), "")
@@ -46,8 +46,8 @@ def share_arena() -> None:
 def require_room(limit: int, calls: int = 0) -> None:
     """Raise MemoryError if too little address space remains below the limit.
 
-    `ROOM` must remain, and what the calls in flight may need. The JSON encoder crashes the process
-    if malloc fails, so this check comes first.
+    `ROOM` must remain, plus the possible needs of the calls in flight. The JSON encoder crashes the process if malloc
+    fails, so this check comes first.
     """
     try:
         with open(_SIZE, encoding="ascii") as file:

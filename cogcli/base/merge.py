@@ -31,9 +31,8 @@ def require_mergeable(strategy: str, target: str, present: str | None, value: st
 
 
 def merge(strategy: str, present: object, value: object) -> object:
-    """Return the new value of the target. `present` is the existing value, None if there is none.
-
-    The result may share parts with `value`.
+    """Return the new value of the target. `present` is its existing value; None if the target has no value. The result
+    may share parts with `value`.
     """
     return value if present is None else STRATEGIES[strategy].combine(present, value)
 
@@ -47,11 +46,11 @@ def replaces_present(strategy: str) -> bool:
     return row is not None and not row.keeps_present
 
 
-def _replace(present: object, value: object) -> object:
+def _replace_value(present: object, value: object) -> object:
     return value
 
 
-def _append(present: list[object], value: list[object]) -> list[object]:
+def _append_items(present: list[object], value: list[object]) -> list[object]:
     # The list belongs to the state alone: every reader got a copy.
     present.extend(value)
     return present
@@ -113,9 +112,9 @@ class Strategy(NamedTuple):
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {
-    "overwrite": Strategy(_replace),
-    "append": Strategy(_append, "list"),
+    "overwrite": Strategy(_replace_value),
+    "append": Strategy(_append_items, "list"),
     "deep_merge": Strategy(_deep_merge, of_any_kind=True, find_conflict=find_conflict),
-    "replace": Strategy(_replace),
+    "replace": Strategy(_replace_value),
 }
 """Every strategy of `merge_strategy`, in the order of messages and schemas. A new one is a row here."""

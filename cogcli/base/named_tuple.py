@@ -50,7 +50,7 @@ else:
         return made
 
     class _TupleWithNames(tuple, metaclass=_NamedType):
-        """What all named tuples have in common."""
+        """The common base of all named tuples."""
 
         __slots__ = ()
         _fields = ()

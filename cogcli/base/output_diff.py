@@ -36,29 +36,35 @@ class OutputDifference(NamedTuple):
 
 def differences(expected: object, found: object, match: str) -> list[OutputDifference]:
     """Return at most 20 differences; empty if the value matches."""
-    return list(islice(_compare(expected, found, match, ""), _MAX_DIFFERENCES))
+    return list(islice(_compare_values(expected, found, match, ""), _MAX_DIFFERENCES))
 
 
-def _compare(expected: object, found: object, match: str, path: str) -> Iterator[OutputDifference]:
+def _compare_values(
+    expected: object, found: object, match: str, path: str
+) -> Iterator[OutputDifference]:
     if isinstance(expected, dict) and isinstance(found, dict):
-        pairs: Iterable[tuple[str | int, object, object]] = _members(expected, found, match)
+        pairs: Iterable[tuple[str | int, object, object]] = _compared_members(
+            expected, found, match
+        )
     elif isinstance(expected, list) and isinstance(found, list):
-        pairs = _elements(expected, found, match)
+        pairs = _compared_elements(expected, found, match)
     else:
         if expected is MISSING or found is MISSING or not _is_equal(expected, found, match):
             yield OutputDifference(path, expected, found)
         return
     for name, one, other in pairs:
-        yield from _compare(one, other, match, f"{path}.{name}" if path else str(name))
+        yield from _compare_values(one, other, match, f"{path}.{name}" if path else str(name))
 
 
-def _members(expected: Json, found: Json, match: str) -> Iterator[tuple[str, object, object]]:
+def _compared_members(
+    expected: Json, found: Json, match: str
+) -> Iterator[tuple[str, object, object]]:
     names = {**expected, **found} if match in (EXACT, SAME_TYPES) else expected
     for name in names:
         yield name, expected.get(name, MISSING), found.get(name, MISSING)
 
 
-def _elements(
+def _compared_elements(
     expected: list[object], found: list[object], match: str
 ) -> Iterator[tuple[int, object, object]]:
     if match == SHAPE:

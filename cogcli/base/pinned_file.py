@@ -15,8 +15,9 @@ _CHUNK = 1 << 20
 
 
 class PinnedFile(NamedTuple):
-    """A file with the content that it had when the run began. `path` is absolute, with links
-    followed; `name` is what a service is sent as its name."""
+    """A file with its content at the beginning of the run. `path` is absolute, with links followed. `name` is the file
+    name sent to a service.
+    """
 
     path: str
     name: str

@@ -44,10 +44,8 @@ class Problem(NamedTuple):
 
 
 def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Return the problems sorted by file, line, column and code, without duplicates.
-
-    Problems caused by errors in another file come last, and so does a missing key that is
-    misspelled.
+    """Return the problems sorted by file, line, column and code, without duplicates. Problems caused by errors in
+    another file, and missing keys that are misspelled, are last.
     """
     found = set(problems)
     misspelled = {
@@ -99,21 +97,19 @@ def did_you_mean(word: str, known_words: Iterable[str], *, limit: int = 3) -> li
 
 
 def suggestion(word: str, known_words: Sequence[str] | Iterable[str]) -> str:
-    """Return a hint that suggests similar known words; empty if there are none."""
+    """Return a hint that suggests similar known words; empty if no word is similar."""
     return suggestion_hint(did_you_mean(word, known_words))
 
 
 def suggest_path(
     word: str, known_words: Iterable[str], *, prefix: str = "", suffix: str = ""
 ) -> str:
-    """Return a hint that suggests whole paths whose middle word resembles `word`; empty if there
-    are none.
-    """
+    """Return a hint that suggests whole paths whose middle word resembles `word`; empty if no path does."""
     return suggestion_hint([f"{prefix}{name}{suffix}" for name in did_you_mean(word, known_words)])
 
 
 def suggestion_hint(names: Sequence[str]) -> str:
-    """Return a hint that lists all these names; empty if there are none."""
+    """Return a hint that lists all these names; empty for no names."""
     return f"did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
 
 
@@ -135,11 +131,11 @@ _PRECEDENCE: Final = (ENVIRONMENT, VETOED)
 
 
 class ProblemsFound(CogcliError):
-    """All problems that keep a command from starting. Its code is the code of the first problem.
+    """All problems that prevent a command from starting. Its code is the code of the first problem.
 
-    The problem that decides the exit code comes first: environment errors win over vetoes, vetoes
-    over usage errors. The others stay in order. Codes of spec checks have no row in `FAILURES`:
-    they exit with `unlisted`, which differs only for a file that the caller names.
+    The problem that decides the exit code is first: environment errors before vetoes, vetoes before usage errors. The
+    others stay in order. Codes of spec checks have no row in `FAILURES`. They exit with `unlisted`, which differs only
+    for a file that the caller typed.
     """
 
     def __init__(self, problems: Sequence[Problem], *, unlisted: int = ENVIRONMENT) -> None:

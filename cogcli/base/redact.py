@@ -93,7 +93,7 @@ class Redactor:
         self._plain, self._others, self._clean = set(), {}, set()
 
     @property
-    def _search(self) -> SecretSearch:
+    def _current_search(self) -> SecretSearch:
         # Values and search are replaced together, because `add` may run concurrently.
         values, built = self._values, self._built
         if built is None or built[0] is not values:
@@ -104,7 +104,7 @@ class Redactor:
 
     def mask(self, value: Any) -> Any:
         """Return `value` without secrets, by value and by key name; the same object if it has none."""
-        return self._mask(value, True)
+        return self._mask_value(value, True)
 
     def is_clean(self, values: Iterable[Any], names: Iterable[str] = ()) -> bool:
         """Return whether `mask` would leave each of these values and names unchanged. A name is never JSON."""
@@ -114,16 +114,16 @@ class Redactor:
 
     def mask_known(self, value: Any) -> Any:
         """Return `value` without the known secret values; the same object if it has none."""
-        return value if not self._values else self._mask(value, False)
+        return value if not self._values else self._mask_value(value, False)
 
     def mask_text(self, text: str) -> str:
         """Return a string without the known secret values."""
-        return text if not self._values else self._search.mask(text)
+        return text if not self._values else self._current_search.mask(text)
 
-    def _mask(self, value: Any, named: bool) -> Any:
+    def _mask_value(self, value: Any, named: bool) -> Any:
         if not self._needs_mask((value,), named):
             return value
-        rebuilt = self._rebuild(value, named=named)
+        rebuilt = self._rebuild_masked(value, named=named)
         return value if rebuilt == value else rebuilt
 
     def _needs_mask(self, values: Iterable[Any], named: bool) -> bool:
@@ -174,13 +174,13 @@ class Redactor:
     def _is_secret_number(self, value: int) -> bool:
         if value < _MIN_NUMBER:
             return False
-        numbers = self._search.numbers
+        numbers = self._current_search.numbers
         return bool(numbers) and str(value) in numbers
 
     def _key_needs_mask(self, value: Json, named: bool) -> bool:
         """Return whether a key must be masked, or marks its member as secret."""
         for key, item in value.items():
-            verdict = self._verdict(key)
+            verdict = self._key_verdict(key)
             if verdict == _HOLDS or (
                 named and verdict != _PLAIN and _is_secret_member(verdict, value, item)
             ):
@@ -190,28 +190,28 @@ class Redactor:
     def _text_needs_mask(self, text: str, named: bool) -> bool:
         """Return whether a string must be masked. Short clean strings are cached."""
         clean = self._clean  # read before the search, because `add` replaces it after the search
-        if self._values and self._search.is_in(text):
+        if self._values and self._current_search.is_in(text):
             return True
         if text[0] in "{[":
-            return named and any(self._verdict(key) == _NAMED for key in _INNER_KEY.findall(text))
+            return named and any(
+                self._key_verdict(key) == _NAMED for key in _INNER_KEY.findall(text)
+            )
         if len(text) <= _CACHED_LENGTH:
             if len(clean) >= _CACHED_KEYS:
                 clean.clear()
             clean.add(text)
         return False
 
-    def _verdict(self, key: str) -> int:
-        """Return the cached verdict on a key.
-
-        Caches are read before the search, because `add` replaces them after it. So results of the
-        old search are dropped with them.
+    def _key_verdict(self, key: str) -> int:
+        """Return the cached verdict on a key. Caches are read before the search, because `add` replaces them after the
+        search. So results of the old search are dropped with them.
         """
         plain, others = self._plain, self._others
         if key in plain:
             return _PLAIN
         if key in others:
             return others[key]
-        if self._values and self._search.is_in(key):
+        if self._values and self._current_search.is_in(key):
             verdict = _HOLDS
         else:
             verdict = _NAMED if names_secret(key) else _VALUE if key == "value" else _PLAIN
@@ -224,7 +224,7 @@ class Redactor:
             others[key] = verdict
         return verdict
 
-    def _rebuild(self, value: Any, *, named: bool) -> Any:
+    def _rebuild_masked(self, value: Any, *, named: bool) -> Any:
         """Return a copy of the value with its secrets masked."""
         kind = type(value)
         if kind is str:
@@ -233,7 +233,7 @@ class Redactor:
         if kind is dict:
             return self._rebuild_object(value, named=named)
         if kind is list or kind is tuple:
-            return [self._rebuild(item, named=named) for item in value]
+            return [self._rebuild_masked(item, named=named) for item in value]
         if kind is int and self._values and self._is_secret_number(value):
             return MASK
         return value
@@ -241,8 +241,10 @@ class Redactor:
     def _rebuild_object(self, value: Json, *, named: bool) -> Json:
         result: Json = {}
         for key, item in value.items():
-            is_secret = named and _is_secret_member(self._verdict(key), value, item)
-            result[self.mask_text(key)] = MASK if is_secret else self._rebuild(item, named=named)
+            is_secret = named and _is_secret_member(self._key_verdict(key), value, item)
+            result[self.mask_text(key)] = (
+                MASK if is_secret else self._rebuild_masked(item, named=named)
+            )
         return result
 
 

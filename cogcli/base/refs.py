@@ -45,7 +45,7 @@ class Reference(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Reference | None:
-    """Return the reference that a whole string spells; None if the string is a literal."""
+    """Return the reference written in a string; None if the string is a literal."""
     if not _REFERENCE.fullmatch(text):
         return None
     namespace, *segments = text.split(".")
@@ -72,7 +72,7 @@ class Target(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_target(text: str) -> Target | None:
-    """Return the target that a string spells; None if it cannot be written."""
+    """Return the target written in a string; None if it is not a valid target."""
     namespace, dot, rest = text.partition(".")
     if namespace not in WRITABLE or not dot or not _PATH.fullmatch(rest):
         return None

@@ -107,7 +107,7 @@ def _list_words(text: str) -> list[str]:
 
 
 def _decode_text(text: str) -> str:
-    """Return the printable text that base64 encodes; empty if there is none."""
+    """Return the printable text encoded by base64; empty if the text is not printable."""
     import base64
 
     if not _BASE64.fullmatch(text):

@@ -103,7 +103,7 @@ class SecretSearch:
         return next(self._find(folded), None) is not None
 
     def mask(self, text: str) -> str:
-        """Return the text with every form of a secret masked; the same string if there is none."""
+        """Return the text with every form of a secret masked; the same string if it contains no secret."""
         if not self.is_in(text):
             return text
         spans: list[tuple[int, int]] = []
@@ -175,7 +175,7 @@ class _View:
         return start, end
 
     def _source_span(self, position: int) -> tuple[int, int]:
-        """Return the span in the source that the character at a position comes from."""
+        """Return the span of source characters that were decoded to the character at a position."""
         if self._places is None:
             self._places = _place_changes(self._changes())
         starts, changes = self._places
@@ -285,14 +285,14 @@ class _EscapeCache(dict[str, str]):
     def __missing__(self, escape: str) -> str:
         if len(self) >= _MAX_KEPT:
             self.clear()
-        found = self[escape] = _decode(escape)
+        found = self[escape] = _decode_escape(escape)
         return found
 
 
 _decoded: Final = _EscapeCache()
 
 
-def _decode(escape: str) -> str:
+def _decode_escape(escape: str) -> str:
     head = escape[:2]
     if head[0] == "&":
         import html
@@ -394,10 +394,10 @@ def _encode_inside(
 
 
 class Samples:
-    """Rules out most long texts in a quarter of the time of the automaton.
+    """A fast test that rules out most long texts in a quarter of the automaton's time.
 
-    A text is compared at every `step` characters only. Each form is so long that one of its first
-    samples is at such a place, wherever the form is.
+    A text is compared at every `step` characters only. Each form is so long that one of its first samples is at such a
+    position, wherever the form begins.
     """
 
     def __init__(self, forms: set[str]) -> None:

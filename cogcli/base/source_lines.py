@@ -26,9 +26,8 @@ _TAKEN = re.compile(
 
 
 def hide_secrets(text: str) -> str:
-    """Return a line with the values of secret keys replaced by stars.
-
-    The length stays the same, so that columns stay right.
+    """Return a line with the values of secret keys replaced by stars. The length is unchanged, so that columns stay
+    correct.
     """
 
     def replace_by_stars(match: re.Match[str]) -> str:

@@ -39,10 +39,8 @@ _PLAIN: Final = r"CREATE (TABLE|INDEX) (\w+) (?:ON (\w+) )?\("
 
 
 def journal_deletes_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether the rollback journal of a database names another journal, which SQLite would delete.
-
-    Stores of cogcli have no such journal: SQLite writes one for a transaction over several
-    databases.
+    """Return whether the rollback journal of a database references another journal, which SQLite would delete. Stores
+    of cogcli have no such journal, since SQLite writes one only for a transaction over several databases.
     """
     try:
         with open(f"{os.fspath(path)}-journal", "rb") as journal:
@@ -54,7 +52,7 @@ def journal_deletes_file(path: str | os.PathLike[str]) -> bool:
 
 
 def bound_connection(connection: sqlite3.Connection) -> None:
-    """Limit what the schema and the rows of a file can do, and let signals interrupt a statement."""
+    """Limit the possible effects of a file's schema and rows, and let signals interrupt a statement."""
     import sqlite3
 
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -93,7 +91,7 @@ def schema_from_rows(rows: Iterable[Sequence[object]]) -> list[SchemaEntry]:
     Indexes and statistics that SQLite creates itself are excluded.
     """
     entries = [
-        (str(kind), str(name), str(table), _normalize(sql)) for kind, name, table, sql in rows
+        (str(kind), str(name), str(table), _normalize_sql(sql)) for kind, name, table, sql in rows
     ]
     return [entry for entry in entries if not _is_of_sqlite(entry)]
 
@@ -102,14 +100,14 @@ def find_schema_fault(actual: Sequence[SchemaEntry], expected: Sequence[SchemaEn
     """Return the first difference between a schema and the expected one, in words; empty if equal."""
     if foreign := _first_missing(actual, expected):
         same = any(entry[:2] == foreign[:2] for entry in expected)
-        kind = _kind(foreign)
+        kind = _entry_kind(foreign)
         return (
             f"its {kind} is not the one that cogcli makes"
             if same
             else f"it has the {kind}, which cogcli never makes"
         )
     if missing := _first_missing(expected, actual):
-        return f"it lacks the {_kind(missing)}"
+        return f"it lacks the {_entry_kind(missing)}"
     return ""
 
 
@@ -135,24 +133,26 @@ def _plain_entry(statement: str) -> SchemaEntry | None:
     if match is None:
         return None
     kind, name, table = match.groups()
-    return (kind.lower(), name, table or name, _normalize(statement))
+    return (kind.lower(), name, table or name, _normalize_sql(statement))
 
 
 def _first_missing(
     entries: Iterable[SchemaEntry], others: Iterable[SchemaEntry]
 ) -> SchemaEntry | None:
     return min(
-        Counter(entries) - Counter(others), default=None, key=lambda entry: (_rank(entry), entry)
+        Counter(entries) - Counter(others),
+        default=None,
+        key=lambda entry: (_difference_rank(entry), entry),
     )
 
 
-def _rank(entry: SchemaEntry) -> int:
+def _difference_rank(entry: SchemaEntry) -> int:
     """Return the sort key of a difference, the most helpful first: an index comes after its table."""
     kinds = ("trigger", "view", "table", "index")
     return kinds.index(entry[0]) if entry[0] in kinds else -1
 
 
-def _kind(entry: SchemaEntry) -> str:
+def _entry_kind(entry: SchemaEntry) -> str:
     # The name may hold any character: it is shown as a bounded text, which every screen makes visible.
     return f"{entry[0][:20]} `{entry[1][:80]}`"
 
@@ -164,11 +164,8 @@ def _is_of_sqlite(entry: SchemaEntry) -> bool:
     return not sql if kind == "index" else kind == "table" and sql in _STATISTICS
 
 
-def _normalize(sql: object) -> str:
-    """Return a schema statement without its layout.
-
-    Versions of SQLite quote and space some statements differently.
-    """
+def _normalize_sql(sql: object) -> str:
+    """Return a schema statement without its layout. SQLite versions quote and space some statements differently."""
     if not isinstance(sql, str):
         return ""
     text = re.sub(r"\s+", " ", sql.strip().lower())

@@ -61,7 +61,7 @@ def fingerprint_of(armored: str) -> str:
 
     Nothing is checked."""
     blob = _read_key(armored)
-    return _fingerprint(blob) if blob else ""
+    return _key_fingerprint(blob) if blob else ""
 
 
 def fingerprint_of_key(line: str) -> str:
@@ -76,10 +76,10 @@ def fingerprint_of_key(line: str) -> str:
         return ""
     kind = found["kind"].encode()
     is_whole = blob.startswith(len(kind).to_bytes(4, "big") + kind)
-    return _fingerprint(blob) if is_whole else ""
+    return _key_fingerprint(blob) if is_whole else ""
 
 
-def _fingerprint(blob: bytes) -> str:
+def _key_fingerprint(blob: bytes) -> str:
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
@@ -104,22 +104,24 @@ def sign(data: bytes, key: str, namespace: str, environ: Mapping[str, str]) -> s
     import subprocess
 
     if not os.path.isfile(key):
-        raise _error(
+        raise _signing_error(
             f"the key `{visible(key)}` is not a file",
             hint="--sign FILE, for example ~/.ssh/id_ed25519",
         )
     try:
         done = subprocess.run(  # noqa: S603
             (_find_program(environ), "-Y", "sign", "-n", namespace, "-f", key),
-            input=data, capture_output=True, env=_variables(environ), timeout=_SECONDS_TO_SIGN,
+            input=data, capture_output=True, env=_program_variables(environ), timeout=_SECONDS_TO_SIGN,
             check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        raise _error(f"nothing was signed with `{visible(key)}`: {_reason(error)}") from error
+        raise _signing_error(
+            f"nothing was signed with `{visible(key)}`: {_failure_reason(error)}"
+        ) from error
     armored = done.stdout.decode("utf-8", "replace").strip()
     if done.returncode or not fingerprint_of(armored):
         reason = _last_line(done.stderr) or f"{PROGRAM} ended with {done.returncode}"
-        raise _error(f"nothing was signed with `{visible(key)}`: {reason}")
+        raise _signing_error(f"nothing was signed with `{visible(key)}`: {reason}")
     return armored
 
 
@@ -150,25 +152,25 @@ def verify(
             "-Y", "verify", "-n", namespace, "-f", signers, "-I", _PRINCIPAL, "-s", signature,
             "-r", revocations, f"-Overify-time={_local_time(at)}",
         )  # fmt: skip
-        done = _check(words, data, environ)
+        done = _run_check(words, data, environ)
     good = _GOOD.search(done.stdout.decode("utf-8", "replace"))
     if done.returncode == 0 and good is not None and good[1] == named:
         return KeyCheck(named)
-    return KeyCheck(named, _explain(done.stdout + b"\n" + done.stderr))
+    return KeyCheck(named, _explain_output(done.stdout + b"\n" + done.stderr))
 
 
 def is_intact(data: bytes, armored: str, namespace: str, environ: Mapping[str, str]) -> bool:
-    """Return whether the key that a signature names signed `data`. Whose key it is stays open.
-
-    Raise UnusableEnvironment `signing.ssh` if nothing can be checked."""
+    """Return whether the key in a signature has signed `data`. The owner of the key is not checked. Raise
+    UnusableEnvironment `signing.ssh` if the check is impossible.
+    """
     if not fingerprint_of(armored):
         return False
     with _signature_files((), (), armored) as (_, _, signature):
         words = ("-Y", "check-novalidate", "-n", namespace, "-s", signature)
-        return _check(words, data, environ).returncode == 0
+        return _run_check(words, data, environ).returncode == 0
 
 
-def _check(
+def _run_check(
     command: Sequence[str], data: bytes, environ: Mapping[str, str]
 ) -> subprocess.CompletedProcess[bytes]:
     import subprocess
@@ -176,10 +178,10 @@ def _check(
     try:
         return subprocess.run(  # noqa: S603
             (_find_program(environ), *command), input=data, capture_output=True,
-            env=_variables(environ), timeout=_SECONDS_TO_CHECK, check=False,
+            env=_program_variables(environ), timeout=_SECONDS_TO_CHECK, check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        raise _error(f"no signature can be checked: {_reason(error)}") from error
+        raise _signing_error(f"no signature can be checked: {_failure_reason(error)}") from error
 
 
 @contextmanager
@@ -208,7 +210,7 @@ def _find_program(environ: Mapping[str, str]) -> str:
 
     found = shutil.which(PROGRAM, path=absolute_entries(environ.get("PATH", "")))
     if found is None:
-        raise _error(
+        raise _signing_error(
             f"signatures need `{PROGRAM}`, which is not on PATH",
             hint="install OpenSSH 8.9 or later (Debian: apt-get install openssh-client)",
         )
@@ -221,8 +223,10 @@ _WANTED: Final = (
 )  # fmt: skip
 
 
-def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the program: none that changes its language, and no secret of a service."""
+def _program_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the program: without variables that change its language, and without secrets of
+    services.
+    """
     return {name: environ[name] for name in _WANTED if name in environ}
 
 
@@ -243,7 +247,7 @@ _REASONS: Final = (
 """Words of the program, and what they mean, the more exact ones first."""
 
 
-def _explain(output: bytes) -> str:
+def _explain_output(output: bytes) -> str:
     text = output.decode("utf-8", "replace").lower()
     known = next((meaning for words, meaning in _REASONS if words in text), "")
     return known or f"it is not valid: {_last_line(output) or 'no reason was given'}"
@@ -254,7 +258,7 @@ def _last_line(output: bytes) -> str:
     return visible(lines[-1])[:200] if lines else ""
 
 
-def _reason(error: OSError | subprocess.SubprocessError) -> str:
+def _failure_reason(error: OSError | subprocess.SubprocessError) -> str:
     import subprocess
 
     if isinstance(error, subprocess.TimeoutExpired):
@@ -262,5 +266,5 @@ def _reason(error: OSError | subprocess.SubprocessError) -> str:
     return visible(str(error))[:200]
 
 
-def _error(message: str, *, hint: str = "") -> UnusableEnvironment:
+def _signing_error(message: str, *, hint: str = "") -> UnusableEnvironment:
     return UnusableEnvironment("signing.ssh", message, hint=hint)

@@ -42,17 +42,17 @@ class StepPath(str):
     @property
     def is_gate(self) -> bool:
         """Whether the path names a gate of a step or of a part of a step."""
-        return _GATE.fullmatch(self._call) is not None
+        return _GATE.fullmatch(self._call_segment) is not None
 
     @property
     def is_gate_before(self) -> bool:
         """Whether the path names a gate that is checked before the call."""
-        return self.is_gate and self._call.startswith("pre")
+        return self.is_gate and self._call_segment.startswith("pre")
 
     @property
     def is_probe(self) -> bool:
         """Whether the path names a probe itself."""
-        return _PROBE.fullmatch(self._call) is not None
+        return _PROBE.fullmatch(self._call_segment) is not None
 
     @property
     def in_call(self) -> bool:
@@ -70,7 +70,7 @@ class StepPath(str):
         return "#" in self
 
     @property
-    def _call(self) -> str:
+    def _call_segment(self) -> str:
         """Return `pre0`, `post0` or `probe0` of a call inside a step; empty for other paths."""
         own = self.name
         return own.rpartition("@")[2] if "@" in own else ""
@@ -135,7 +135,7 @@ class StepPath(str):
         return self.removeprefix(f"{below}/").partition("/")[0]
 
     def within(self, outer: str) -> bool:
-        """Return whether the path is `outer`, a part of it, or inside its nested run."""
+        """Return whether the path is `outer`, one of its parts, or inside its nested run."""
         return self == outer or self.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
 
     # -- the paths below it -------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def loads(
 
     Raise `InvalidJson` for everything outside the rules above, and nothing else.
     """
-    raw = _encode(data)
+    raw = _to_utf8(data)
     if len(raw) > max_bytes:
         hint = "send less, or split the input"
         raise InvalidJson(
@@ -83,7 +83,7 @@ def loads(
         except ValueError:
             pass
         else:
-            found = _judge(value, raw, max_depth)
+            found = _check_exactness(value, raw, max_depth)
             if found.plain and found.wide and wide_integers:
                 return _with_floats(value)
             if found.plain and not found.wide:
@@ -91,11 +91,13 @@ def loads(
     # Rarely needed, and its patterns take time to compile.
     from cogcli.base.json_parser import JsonParser
 
-    parser = JsonParser(_decode(raw), max_depth, max_nodes, _refusal, wide_integers=wide_integers)
+    parser = JsonParser(
+        _decode_utf8(raw), max_depth, max_nodes, _build_fault, wide_integers=wide_integers
+    )
     return parser.document()
 
 
-def _encode(data: bytes | str) -> bytes:
+def _to_utf8(data: bytes | str) -> bytes:
     """Return the text as UTF-8 bytes. Raise InvalidJson for lone surrogates."""
     if isinstance(data, bytes):
         return data
@@ -103,14 +105,14 @@ def _encode(data: bytes | str) -> bytes:
         return data.encode()
     except UnicodeEncodeError as error:
         hint = "write a whole pair, or the character itself"
-        raise _refusal(
+        raise _build_fault(
             "json.surrogate", "half of a surrogate pair", hint, data, error.start
         ) from error
 
 
-class _JsonJudgment(NamedTuple):
-    """Whether a value is certainly read as written, but for the integers beyond 2^53-1 that it may
-    hold.
+class _ExactnessCheck(NamedTuple):
+    """Whether a parsed value is certainly exact, apart from integers beyond 2^53-1, and whether it contains such
+    integers.
     """
 
     plain: bool
@@ -135,7 +137,7 @@ def _count_key_ends(raw: bytes) -> int:
     return ends - sum(len(match[1]) % 2 for match in _ESCAPED_END.finditer(raw))
 
 
-def _judge(value: object, raw: bytes, max_depth: int) -> _JsonJudgment:
+def _check_exactness(value: object, raw: bytes, max_depth: int) -> _ExactnessCheck:
     """Return whether orjson's value is certainly exact.
 
     Every key of the text ends in a quote and a colon. If there are as many distinct keys as such
@@ -160,12 +162,12 @@ def _judge(value: object, raw: bytes, max_depth: int) -> _JsonJudgment:
         if depth > max_depth and any(
             item.__class__ is dict or item.__class__ is list for item in level
         ):
-            return _JsonJudgment(False, wide)
+            return _ExactnessCheck(False, wide)
         level = inner
-    return _JsonJudgment(keys == _count_key_ends(raw), wide)
+    return _ExactnessCheck(keys == _count_key_ends(raw), wide)
 
 
-def _decode(raw: bytes) -> str:
+def _decode_utf8(raw: bytes) -> str:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or (
         len(raw) > 3 and 0 in (max(raw[:8:2]), max(raw[1:8:2]))
     ):
@@ -177,12 +179,14 @@ def _decode(raw: bytes) -> str:
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode()
         found = f"byte 0x{raw[error.start]:02X} is not UTF-8"
-        raise _refusal("json.encoding", found, "save it as UTF-8", before, len(before)) from error
+        raise _build_fault(
+            "json.encoding", found, "save it as UTF-8", before, len(before)
+        ) from error
     if not text.strip(_BLANK):
         raise InvalidJson("json.empty", "the text is empty, expected a JSON value", hint="write {}")
     return text
 
 
-def _refusal(code: str, message: str, hint: str, text: str, offset: int) -> InvalidJson:
+def _build_fault(code: str, message: str, hint: str, text: str, offset: int) -> InvalidJson:
     line, column = line_column(text, offset)
     return InvalidJson(code, message, line=line, column=column, hint=hint)

@@ -127,12 +127,14 @@ class SystemIds:
     def ulid(self) -> str:
         now = time.time_ns() // 1_000_000
         if now > self._millisecond or self._low == _MOST:
-            return self._begin(now)
+            return self._begin_millisecond(now)
         low = self._low = self._low + 1
         return f"{self._start}{_PAIRS[low >> 10]}{_PAIRS[low & 1023]}"
 
-    def _begin(self, now: int) -> str:
-        """Return the first id of a millisecond, or the next one when its last 20 bits are used up."""
+    def _begin_millisecond(self, now: int) -> str:
+        """Return the first id of a millisecond. If the last 20 bits of that millisecond are used up, return the first
+        id of the next one.
+        """
         if now > self._millisecond:
             self._millisecond = now
             # The top bit stays free, so counting up within a millisecond cannot overflow.
@@ -177,22 +179,22 @@ class FakeIds:
     def __init__(self, seed: int) -> None:
         self._next = seed
 
-    def _number(self) -> int:
+    def _next_number(self) -> int:
         self._next += 1
         return self._next
 
     def ulid(self) -> str:
-        return encode_ulid(1_700_000_000_000, self._number())
+        return encode_ulid(1_700_000_000_000, self._next_number())
 
     def run_id(self) -> str:
-        return f"run_{self._number():016x}"
+        return f"run_{self._next_number():016x}"
 
     def trace_id(self) -> str:
-        return f"{self._number():032x}"
+        return f"{self._next_number():032x}"
 
 
 class SystemUser(NamedTuple):
-    """A user of the operating system. The number is None on Windows; the name is empty if there is none."""
+    """A user of the operating system. The number is None on Windows; an unknown name is empty."""
 
     uid: int | None
     name: str

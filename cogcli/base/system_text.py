@@ -16,8 +16,7 @@ _LONGEST = 40
 
 
 def bad_byte(text: str) -> str:
-    """Return the first byte of a string that is not UTF-8, as `byte 0xFF at 3`; empty if there is
-    none."""
+    """Return the first byte of a string that is not UTF-8, as `byte 0xFF at 3`; empty for valid text."""
     if text.isascii():
         return ""
     try:
@@ -56,5 +55,5 @@ def variable(environ: Mapping[str, str], name: str) -> str:
 
 
 def parse_whole_number(text: str, digits: int = 18) -> int | None:
-    """Return the number that ASCII digits spell; None for other text, or more than `digits` digits."""
+    """Return the number written in ASCII digits; None for other text, or more than `digits` digits."""
     return int(text) if len(text) <= digits and text.isascii() and text.isdigit() else None

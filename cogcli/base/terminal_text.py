@@ -13,7 +13,7 @@ _HIDDEN = (
 _NAMED = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 
 
-def _escape(code: int) -> str:
+def _escape_code(code: int) -> str:
     if code < 0x100:
         return _NAMED.get(code, f"\\x{code:02x}")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
@@ -26,7 +26,7 @@ def _json_escape(code: int) -> str:
     return f"\\u{0xD800 + (rest >> 10):04x}\\u{0xDC00 + (rest & 0x3FF):04x}"
 
 
-_LINE = {code: _escape(code) for code in _HIDDEN}
+_LINE = {code: _escape_code(code) for code in _HIDDEN}
 _BLOCK = {code: text for code, text in _LINE.items() if code not in (0x09, 0x0A)}
 _JSON = {code: _json_escape(code) for code in _HIDDEN if code >= 0x7F}
 
@@ -72,7 +72,9 @@ def truncate(text: str, width: int) -> str:
 
     An ellipsis ends a truncated text.
     """
-    return text if cells(text) <= width else f"{_head(text, width - 1)}…" if width > 0 else ""
+    return (
+        text if cells(text) <= width else f"{_first_columns(text, width - 1)}…" if width > 0 else ""
+    )
 
 
 def shorten_middle(text: str, width: int) -> str:
@@ -84,12 +86,12 @@ def shorten_middle(text: str, width: int) -> str:
         return text
     if width < 4:
         return truncate(text, width)
-    head = _head(text, (width - 1) // 2)
-    tail = _head(text[::-1], width - 1 - cells(head))[::-1]
+    head = _first_columns(text, (width - 1) // 2)
+    tail = _first_columns(text[::-1], width - 1 - cells(head))[::-1]
     return f"{head}…{tail}"
 
 
-def _head(text: str, width: int) -> str:
+def _first_columns(text: str, width: int) -> str:
     """Return the beginning of a string in at most `width` columns."""
     taken = 0
     for position, char in enumerate(text):

@@ -14,7 +14,7 @@ class NoThread(Exception):
 
 
 def start(work: Callable[..., None], *arguments: Any, name: str) -> None:
-    """Run `work` on its own daemon thread. Raise NoThread."""
+    """Run `work` on a new daemon thread. Raise NoThread if the system refuses one."""
     try:
         threading.Thread(target=work, args=arguments, name=name, daemon=True).start()
     except RuntimeError as error:

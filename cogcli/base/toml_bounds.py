@@ -27,14 +27,14 @@ _LEXEME = (
 
 
 def find_excess(text: str) -> tuple[str, int, int] | None:
-    """Return message, line and column of the first place that exceeds a bound; None if there is
-    none.
+    """Return message, line and column of the first place that exceeds a bound; None if the text is within all
+    bounds.
     """
     if not _may_exceed(text):
         return None
     import re
 
-    return _scan(text, re.compile(_LEXEME, re.DOTALL))
+    return _scan_tokens(text, re.compile(_LEXEME, re.DOTALL))
 
 
 def _may_exceed(text: str) -> bool:
@@ -46,7 +46,7 @@ def _may_exceed(text: str) -> bool:
     )
 
 
-def _scan(text: str, lexeme: re.Pattern[str]) -> tuple[str, int, int] | None:
+def _scan_tokens(text: str, lexeme: re.Pattern[str]) -> tuple[str, int, int] | None:
     """Return message, line and column of the first place that exceeds a bound, by reading each
     token.
     """
@@ -56,19 +56,19 @@ def _scan(text: str, lexeme: re.Pattern[str]) -> tuple[str, int, int] | None:
         if found in ("\n", ",", "=", "[", "{", "]", "}"):
             is_key = found == "=" or (found == "]" and not is_value)
             if is_key and place - begin > LONGEST_KEY:
-                return _excess(f"a key has more than {LONGEST_KEY:,} characters", text, begin)
+                return _excess_at(f"a key has more than {LONGEST_KEY:,} characters", text, begin)
             is_value = found == "=" or (is_value and (found != "\n" or level > 0))
             level += (found in ("[", "{")) - (found in ("]", "}") and level > 0)
             dots, begin = 0, match.end()
         elif found == ".":
             dots += 1
         if dots >= MAX_LEVELS:
-            return _excess(f"a key has more than {MAX_LEVELS} parts", text, begin)
+            return _excess_at(f"a key has more than {MAX_LEVELS} parts", text, begin)
         if level > MAX_LEVELS:
-            return _excess(f"nested more than {MAX_LEVELS} levels deep", text, place)
+            return _excess_at(f"nested more than {MAX_LEVELS} levels deep", text, place)
     return None
 
 
-def _excess(message: str, text: str, place: int) -> tuple[str, int, int]:
+def _excess_at(message: str, text: str, place: int) -> tuple[str, int, int]:
     line = text.count("\n", 0, place) + 1
     return message, line, place - (text.rfind("\n", 0, place) + 1) + 1

@@ -57,7 +57,7 @@ class Argument(NamedTuple):
     @property
     def text(self) -> str:
         """The whole value as text."""
-        return self.value if isinstance(self.value, str) else _json(self.value)
+        return self.value if isinstance(self.value, str) else _json_text(self.value)
 
     def screen_text(self, *, in_full: bool) -> str:
         """Return the value for a screen. Unless `in_full`, a long text that decides nothing is cut."""
@@ -100,14 +100,14 @@ class ApprovalView(NamedTuple):
     @property
     def approve(self) -> str:
         """The command that approves."""
-        return self._command("approve")
+        return self._command_line("approve")
 
     @property
     def reject(self) -> str:
         """The command that rejects."""
-        return self._command("reject")
+        return self._command_line("reject")
 
-    def _command(self, verb: str) -> str:
+    def _command_line(self, verb: str) -> str:
         by = f" --by $USER:{quote(self.roles[0])}" if self.roles else ""
         sign = SIGN_FLAG if self.signed else ""
         return f"cogcli approvals {verb} {quote(self.approval_id)}{by}{sign}{self.again}"
@@ -190,15 +190,15 @@ def view_request(
     """
     request = read_record(ApprovalRequested, event.payload)
     name = episode_id or event.episode_id
-    return _view(request, event.timestamp, name, skill, now, global_flags)
+    return _build_view(request, event.timestamp, name, skill, now, global_flags)
 
 
 def view_payload(request: Approval, asked_at: str) -> ApprovalView:
     """Return the view of the payload of a request, on a screen that shows its episode and has no clock."""
-    return _view(request, asked_at, "", "", "", "")
+    return _build_view(request, asked_at, "", "", "", "")
 
 
-def _view(
+def _build_view(
     request: Approval, asked_at: str, episode_id: str, skill: str, now: str, global_flags: str
 ) -> ApprovalView:
     inputs = request.input if isinstance(request.input, dict) else {}
@@ -220,37 +220,39 @@ def _view(
         requested_at=asked_at,
         expires_at=request.expires_at or "",
         expired=until is not None and current is not None and until <= current,
-        arguments=_arguments(inputs, frozenset(request.decides_on or ())),
+        arguments=_list_arguments(inputs, frozenset(request.decides_on or ())),
         input=inputs,
         again=global_flags,
         signed=bool(request.signed),
     )
 
 
-def _arguments(inputs: Json, deciding_paths: frozenset[str]) -> tuple[Argument, ...]:
-    """Return the leaves of an input, the deciding ones first, each part in the order of the input."""
+def _list_arguments(inputs: Json, deciding_paths: frozenset[str]) -> tuple[Argument, ...]:
+    """Return the leaves of an input, the deciding ones first, otherwise in the order of the input."""
     arguments: list[Argument] = []
-    for path, value in _leaves(inputs, ()):
+    for path, value in _iterate_leaves(inputs, ()):
         if len(arguments) == _MOST_ARGUMENTS:
             arguments.append(Argument("all", inputs, decides=False))
             break
-        arguments.append(Argument(".".join(path), value, _decides(path, value, deciding_paths)))
+        arguments.append(Argument(".".join(path), value, _is_deciding(path, value, deciding_paths)))
     return tuple(sorted(arguments, key=lambda each: not each.decides))
 
 
-def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Yield each member that holds no other. A list of plain values is one leaf."""
+def _iterate_leaves(
+    value: object, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield each member without members, as (path, value). A list of plain values is one leaf."""
     if isinstance(value, Mapping) and value:
         for name, member in value.items():
-            yield from _leaves(member, (*path, str(name)))
+            yield from _iterate_leaves(member, (*path, str(name)))
     elif isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
         for number, member in enumerate(value):
-            yield from _leaves(member, (*path, str(number)))
+            yield from _iterate_leaves(member, (*path, str(number)))
     else:
         yield path, value
 
 
-def _decides(path: tuple[str, ...], value: object, deciding_paths: frozenset[str]) -> bool:
+def _is_deciding(path: tuple[str, ...], value: object, deciding_paths: frozenset[str]) -> bool:
     if value == MASK or any(
         ".".join(path[:size]) in deciding_paths for size in range(1, len(path) + 1)
     ):
@@ -262,5 +264,5 @@ def _decides(path: tuple[str, ...], value: object, deciding_paths: frozenset[str
     return is_number or bool(words & _AMOUNTS)
 
 
-def _json(value: object) -> str:
+def _json_text(value: object) -> str:
     return orjson.dumps(value).decode()

@@ -67,9 +67,9 @@ def attempt_span(attempt: AttemptMade, protocol: str, *, io: bool) -> AttemptSpa
 def attempt_times(
     attempts: Sequence[AttemptMade], start: int, end: int, repeats: Sequence[RetryWait]
 ) -> list[tuple[int, int]]:
-    """Return the start and end of each attempt in microseconds, within the time of the step.
-
-    Missing times are taken from the write-ahead records before and after the attempt."""
+    """Return the start and end of each attempt in microseconds, within the time of the step. Missing times come from
+    the write-ahead records before and after the attempt.
+    """
     times = []
     begins = [start, *(repeat.at for repeat in repeats)]
     ends = [repeat.at - repeat.waited for repeat in repeats]

@@ -25,7 +25,7 @@ def chrome(trace: Trace) -> Json:
     spans = [
         {
             "ph": "X", "name": span.name, "cat": "cogcli", "pid": _PROCESS, "tid": lanes[span.id],
-            "ts": span.start, "dur": span.end - span.start, "args": _arguments(span),
+            "ts": span.start, "dur": span.end - span.start, "args": _span_arguments(span),
         }
         for span in trace.spans
     ]  # fmt: skip
@@ -80,7 +80,7 @@ def _find_lane(
     return len(under_way) - 1
 
 
-def _arguments(span: TraceSpan) -> Json:
+def _span_arguments(span: TraceSpan) -> Json:
     return (
         span.attributes | {"span_id": span.id} | ({"message": span.message} if span.message else {})
     )

@@ -45,11 +45,11 @@ class Coverage:
     def add(self, catalog: Catalog, fold: History, skill_id: str) -> None:
         """Add the runs of an episode of a skill, including nested runs. `fold` may contain no
         run."""
-        self._add(catalog, skill_id, ())
+        self._add_skill(catalog, skill_id, ())
         for run in fold.runs.values():
-            self._add(catalog, run.skill, tuple(run.steps.values()))
+            self._add_skill(catalog, run.skill, tuple(run.steps.values()))
 
-    def _add(self, catalog: Catalog, skill_id: str, views: tuple[StepHistory, ...]) -> None:
+    def _add_skill(self, catalog: Catalog, skill_id: str, views: tuple[StepHistory, ...]) -> None:
         skill = catalog.skills.get(skill_id)
         arms = self._find_arms.setdefault(skill_id, {}) if skill else {}
         for step in skill.steps if skill else ():
@@ -72,8 +72,7 @@ def _count_arms(arms: dict[CoverageTarget, bool], kind: str) -> Json:
 
 
 def _find_step_id(view: StepHistory) -> str:
-    """Return the id of the step that a history is of, within its own run. Items and gates belong to
-    their step."""
+    """Return the step's id within its own run. For an item or a gate, return the id of its step."""
     return StepPath(StepPath(view.id).name).root_step
 
 

@@ -34,11 +34,13 @@ class EventLines:
         words = [f"{stamp} {event.event_type or event.phase}"]
         for name, value in _find_pairs(event, payload, row, uses).items():
             if value or value not in (None, "", []):
-                words.append(f"{name}={_quote(value)}")
+                words.append(f"{name}={_quote_value(value)}")
         return visible(" ".join(words).rstrip())
 
     def _find_uses(self, event: Event, payload: Json, row: EventType) -> str | None:
-        """Return what the step of an event calls. It is known until the step closes: a run may have a million."""
+        """Return the target that an event's step calls. The target is forgotten when the step closes, because a run may
+        have a million steps.
+        """
         place = (event.run_id, event.step_id)
         uses = payload.get("uses")
         if type(uses) is not str:
@@ -51,7 +53,7 @@ class EventLines:
 
 
 def _find_pairs(event: Event, payload: Json, row: EventType, uses: str | None) -> Json:
-    """Return what the line of an event displays, in order. The line leaves out empty values."""
+    """Return the names and values that an event's line displays, in order. Empty values are omitted."""
     pairs: Json = {"step": event.step_id or payload.get("step_id")}
     ms = payload.get("latency_ms")
     if ms is None:
@@ -92,6 +94,6 @@ def _find_value(word: str, event: Event, payload: Json, uses: str | None, ms: ob
     return object_of(payload.get("skill")).get("id" if word == "skill" else "version")
 
 
-def _quote(value: object) -> str:
+def _quote_value(value: object) -> str:
     text = str(value)
     return f'"{text}"' if not text or " " in text or '"' in text else text

@@ -29,14 +29,14 @@ def github(report: CheckReport) -> str:
 def _render_annotation(word: str, problem: Problem, file: str, end: int) -> str:
     named = {"title": f"cogcli ({problem.code})", "file": file, "line": problem.line or "",
              "col": problem.column if problem.line else "", "endColumn": end or ""}  # fmt: skip
-    texts = {name: _escape(str(value)) for name, value in named.items() if value != ""}
+    texts = {name: _escape_text(str(value)) for name, value in named.items() if value != ""}
     properties = (
         f"{name}={text.replace(':', '%3A').replace(',', '%2C')}" for name, text in texts.items()
     )
-    return f"::{word} {','.join(properties)}::{_escape(problem.summary_line)}"
+    return f"::{word} {','.join(properties)}::{_escape_text(problem.summary_line)}"
 
 
-def _escape(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Return the text without characters that end the command, move the cursor of a log or change the text
     direction."""
     return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))

@@ -63,21 +63,21 @@ def layers(graph: GraphView, glyphs: Glyphs, *, width: int) -> list[StyledLine] 
     return None
 
 
-def _name(node: Node, glyphs: Glyphs) -> str:
+def _node_name(node: Node, glyphs: Glyphs) -> str:
     sign = f"{glyphs.sign(node.status)} " if node.status else ""
     return sign + shorten_middle(visible(node.id), _LONGEST)
 
 
 def _name_and_uses(node: Node, glyphs: Glyphs) -> list[str]:
-    return [f"{_name(node, glyphs)}  {shorten_middle(visible(node.uses), _LONGEST)}".rstrip()]
+    return [f"{_node_name(node, glyphs)}  {shorten_middle(visible(node.uses), _LONGEST)}".rstrip()]
 
 
 def _name_above_uses(node: Node, glyphs: Glyphs) -> list[str]:
-    return [_name(node, glyphs), shorten_middle(visible(node.uses), _LONGEST)]
+    return [_node_name(node, glyphs), shorten_middle(visible(node.uses), _LONGEST)]
 
 
 def _name_only(node: Node, glyphs: Glyphs) -> list[str]:
-    return [_name(node, glyphs)]
+    return [_node_name(node, glyphs)]
 
 
 class _TextDrawing:
@@ -114,22 +114,22 @@ class _TextDrawing:
         line: StyledLine = []
         at = 0
         for id in layer:
-            column, text, style = self._cell(id, row)
+            column, text, style = self._cell_at(id, row)
             if text:
                 line += [(" " * (column - at), ""), (text, style)]
                 at = column + cells(text)
         return line
 
-    def _cell(self, id: str, row: int) -> tuple[int, str, str]:
+    def _cell_at(self, id: str, row: int) -> tuple[int, str, str]:
         """Return column, text and style of a place in a row of its layer. Without text the place is empty."""
         if id not in self._texts:
-            return self._column(id), _render_joint(_N | _S, self._glyphs), "dim"
+            return self._center_column(id), _render_joint(_N | _S, self._glyphs), "dim"
         lines = self._texts[id]
         text = lines[row] if row < len(lines) else ""
         column = self._left[id] + (self._sizes[id] - cells(text)) // 2
         return column, text, self._styles[id] if row == 0 else "dim"
 
-    def _column(self, id: str) -> int:
+    def _center_column(self, id: str) -> int:
         return 2 + int(self._placed.centre[id])
 
     def _find_nets(self, layer: list[str]) -> list[_Net]:
@@ -147,19 +147,23 @@ class _TextDrawing:
 
     def _place_net(self, sources: list[str], targets: tuple[str, ...]) -> _Net:
         """Return the columns of a net. A single edge goes straight down if its ends overlap."""
-        net = _Net(tuple(map(self._column, sources)), tuple(map(self._column, targets)))
+        net = _Net(
+            tuple(map(self._center_column, sources)), tuple(map(self._center_column, targets))
+        )
         if len(sources) == len(targets) == 1:
-            firsts, lasts = zip(self._span(sources[0]), self._span(targets[0]), strict=True)
+            firsts, lasts = zip(
+                self._column_span(sources[0]), self._column_span(targets[0]), strict=True
+            )
             low, high = max(firsts), min(lasts)
             if low <= high:
                 near = min(max(net.sources[0], low), high)
                 return _Net((near,), (near,))
         return net
 
-    def _span(self, id: str) -> tuple[int, int]:
+    def _column_span(self, id: str) -> tuple[int, int]:
         """Return the first and the last column of a place."""
         if id not in self._texts:
-            return self._column(id), self._column(id)
+            return self._center_column(id), self._center_column(id)
         return self._left[id], self._left[id] + self._sizes[id] - 1
 
 

@@ -43,7 +43,7 @@ def html_page(
 
     The limit is 4 KB per value, or less if the page would be too large. The first estimate uses the
     number of `events`."""
-    template = _environment().get_template("page.html.j2")
+    template = _template_environment().get_template("page.html.j2")
     common = {**_style_members(), "version": version, "comparison": comparison}
     maximum = min(LONGEST_SHOWN, max(_MIN_SHOWN, _ROOM // max(1, events)))
     while True:
@@ -57,7 +57,7 @@ def html_page(
 
 def batch_html(page: BatchPage, *, version: str) -> bytes:
     """Return the page about a batch."""
-    template = _environment().get_template("batch.html.j2")
+    template = _template_environment().get_template("batch.html.j2")
     return template.render(_style_members(), page=page, version=version).encode("utf-8")
 
 
@@ -68,9 +68,10 @@ def _style_members() -> dict[str, str]:
 
 
 @cache
-def _environment() -> Environment:
-    """Return the environment, which compiles each template once, because that takes longer than
-    rendering most pages."""
+def _template_environment() -> Environment:
+    """Return the template environment. It compiles each template only once, because compiling takes longer than
+    rendering most pages.
+    """
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(page_file),

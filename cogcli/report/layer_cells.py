@@ -45,21 +45,21 @@ def _turn_object(fold: History, turn: TurnHistory) -> Json:
         "turn": turn.number,
         "request": started.task if started else "",
         "budget_gate": _budget_gate(turn, limits),
-        "perception": _perception(turn),
-        "focus": _focus(turn),
-        "attention": _attention(turn),
-        "identity": _identity(turn),
-        "intent": _intent(turn),
-        "goals": _goals(turn),
-        "context": _context(turn),
-        "judgment": _judgment(turn),
+        "perception": _perception_cell(turn),
+        "focus": _focus_cell(turn),
+        "attention": _attention_cell(turn),
+        "identity": _identity_cell(turn),
+        "intent": _intent_cell(turn),
+        "goals": _goals_cell(turn),
+        "context": _context_cell(turn),
+        "judgment": _judgment_cell(turn),
         "policy_gate": _policy_gate(turn),
         "action": [
             {"tool": tool, "result": _RESULT.get(status, status)} for tool, status in turn.calls
         ],
-        "critic": _critic(turn),
-        "consolidation": _consolidation(turn),
-        "reflection": _reflection(turn, limits),
+        "critic": _critic_cell(turn),
+        "consolidation": _consolidation_cell(turn),
+        "reflection": _reflection_cell(turn, limits),
         "skipped": turn.skipped,
     }
 
@@ -74,8 +74,8 @@ def _budget_gate(turn: TurnHistory, limits: dict[str, float]) -> Json | None:
     return {"proceed": gate.proceed, "exceeded": gate.exceeded or None, "budget_remaining": share}
 
 
-def _focus(turn: TurnHistory) -> Json | None:
-    """Return the mode of the focus, and the types of the events that it holds back."""
+def _focus_cell(turn: TurnHistory) -> Json | None:
+    """Return the mode of the focus, and the types of the deferred events."""
     writes = turn.writes_of("focus", FocusWrites)
     if writes is None or turn.skipped.get("focus"):
         return None
@@ -89,12 +89,12 @@ def _event_types(turn: TurnHistory) -> dict[str, str | None]:
     return {each.id: each.type for each in perceived.events} if perceived else {}
 
 
-def _perception(turn: TurnHistory) -> Json | None:
+def _perception_cell(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("perception", PerceptionWrites)
     return {"events": [each.type for each in writes.events]} if writes else None
 
 
-def _attention(turn: TurnHistory) -> Json | None:
+def _attention_cell(turn: TurnHistory) -> Json | None:
     """Return the events in focus, with their types if they are known, and the highest salience."""
     writes = turn.writes_of("attention", AttentionWrites)
     if writes is None:
@@ -104,7 +104,7 @@ def _attention(turn: TurnHistory) -> Json | None:
     return {"focus": focus, "salience_top": max(writes.salience_scores.values(), default=None)}
 
 
-def _identity(turn: TurnHistory) -> Json | None:
+def _identity_cell(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("identity", IdentityWrites)
     if writes is None:
         return None
@@ -113,19 +113,18 @@ def _identity(turn: TurnHistory) -> Json | None:
     return {"agent_role": agent.role, "voice": agent.voice, **named}
 
 
-def _intent(turn: TurnHistory) -> Json | None:
+def _intent_cell(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("goals", GoalsWrites)
     return {"name": writes.intent, "task_template": turn.template or None} if writes else None
 
 
-def _goals(turn: TurnHistory) -> Json | None:
+def _goals_cell(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("goals", GoalsWrites)
     return {"active_goals": writes.active_goals} if writes else None
 
 
-def _context(turn: TurnHistory) -> Json | None:
-    """Return the size of the compiled context: blocks, tokens, omissions, and names that the model
-    does not receive."""
+def _context_cell(turn: TurnHistory) -> Json | None:
+    """Return the size of the compiled context: blocks, tokens, omissions, and names withheld from the model."""
     context = turn.context
     if context is None:
         return None
@@ -137,7 +136,7 @@ def _context(turn: TurnHistory) -> Json | None:
     }
 
 
-def _judgment(turn: TurnHistory) -> Json | None:
+def _judgment_cell(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("judgment", JudgmentWrites)
     return {"candidate_plan_id": writes.candidate.candidate_plan_id} if writes else None
 
@@ -162,7 +161,7 @@ def _policy_gate(turn: TurnHistory) -> Json | None:
     return {"verdict": VERDICTS[rank], "approval_gate": gate}
 
 
-def _critic(turn: TurnHistory) -> Json:
+def _critic_cell(turn: TurnHistory) -> Json:
     judgments = [each for each in (turn.verified, turn.scored) if each]
     return {
         "verify": turn.verified.verdict if turn.verified else None,
@@ -171,7 +170,7 @@ def _critic(turn: TurnHistory) -> Json:
     }
 
 
-def _consolidation(turn: TurnHistory) -> Json | None:
+def _consolidation_cell(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("consolidation", ConsolidationWrites)
     if writes is None:
         return None
@@ -179,7 +178,7 @@ def _consolidation(turn: TurnHistory) -> Json | None:
     return {"memory_proposals": [f"{each.entity} {each.predicate}" for each in candidates]}
 
 
-def _reflection(turn: TurnHistory, limits: dict[str, float]) -> Json | None:
+def _reflection_cell(turn: TurnHistory, limits: dict[str, float]) -> Json | None:
     """Return whether the goal is met, and the remaining share of the run's scarcest budget."""
     reflection = turn.reflection
     if reflection is None:

@@ -18,8 +18,9 @@ _SWEEPS = 4
 
 
 class Layering(NamedTuple):
-    """Nodes by layer from left to right, the center of each node, and for each edge the places that
-    it passes, including its ends."""
+    """Nodes by layer from left to right, the center of each node, and the places along each edge, including its
+    ends.
+    """
 
     layers: list[list[str]]
     centre: dict[str, float]
@@ -37,7 +38,7 @@ def lay_out(
     layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for id in widths:
         layers[depth[id]].append(id)
-    routes = {edge: _route(edge, depth, layers) for edge in kept}
+    routes = {edge: _route_edge(edge, depth, layers) for edge in kept}
     above: dict[str, list[str]] = {}
     below: dict[str, list[str]] = {}
     for route in routes.values():
@@ -58,11 +59,11 @@ def _drop_cycles(
     for a, b in dict.fromkeys(edges):
         if a in after and b in after and a != b:
             after[a].append(b)
-    rank = _ranks(ids, after)
+    rank = _topological_ranks(ids, after)
     return [(a, b) for a in ids for b in after[a] if rank[a] < rank[b]], rank
 
 
-def _ranks(ids: list[str], followers_by_id: dict[str, list[str]]) -> dict[str, int]:
+def _topological_ranks(ids: list[str], followers_by_id: dict[str, list[str]]) -> dict[str, int]:
     """Number the nodes in topological order. A cycle starts at its first node in `ids`."""
     open_predecessors = Counter(
         follower for followers in followers_by_id.values() for follower in followers
@@ -87,8 +88,8 @@ def _assign_layers(rank: dict[str, int], edges: list[tuple[str, str]]) -> dict[s
     return depth
 
 
-def _route(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]) -> list[str]:
-    """Return the node ids along an edge. Each layer that it crosses gets a placeholder id."""
+def _route_edge(edge: tuple[str, str], depth: dict[str, int], layers: list[list[str]]) -> list[str]:
+    """Return the node ids along an edge. Each layer between its ends gets a placeholder id."""
     a, b = edge
     passed = {level: f"{a}\n{b}\n{level}" for level in range(depth[a] + 1, depth[b])}
     for level, id in passed.items():
@@ -101,12 +102,12 @@ def _order_layers(
 ) -> None:
     """Sort each layer by the positions of its nodes' neighbours, alternating down and up."""
     position = {id: n for layer in layers for n, id in enumerate(layer)}
-    for layer, neighbours in _sweep(layers, predecessors, successors):
+    for layer, neighbours in _sweep_layers(layers, predecessors, successors):
         layer.sort(key=_mean_position_of(position, neighbours))
         position.update({id: n for n, id in enumerate(layer)})
 
 
-def _sweep(
+def _sweep_layers(
     layers: list[list[str]], predecessors: dict[str, list[str]], successors: dict[str, list[str]]
 ) -> Iterator[tuple[list[str], dict[str, list[str]]]]:
     """Yield each layer with the neighbours of its nodes in the layer before, alternating down and up."""
@@ -137,7 +138,7 @@ def _compute_centres(
         for id in layer:
             centre[id] = offset + sizes[id] / 2
             offset += sizes[id] + gap
-    for layer, neighbours in _sweep(layers, predecessors, successors):
+    for layer, neighbours in _sweep_layers(layers, predecessors, successors):
         wanted = map(_mean_position_of(centre, neighbours), layer)
         spaces = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(layer)]
         centre.update(zip(layer, _space_out([*wanted], spaces), strict=True))

@@ -164,8 +164,8 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
     return Page(
         anchor=f"{prefix}top", title=run.skill or task or "run", version=run.version,
         task=task, status=source.shown_status, outcome=_OUTCOMES.get(word, word),
-        sign=UNICODE.outcome(word), tone=outcome_style(word), facts=_facts(source, run),
-        chips=_chips(fold, run), notices=_notices(source),
+        sign=UNICODE.outcome(word), tone=outcome_style(word), facts=_fact_rows(source, run),
+        chips=_status_chips(fold, run), notices=_notice_rows(source),
         notice_title=_notice_title(source),
         error=error_of(run, source.specs, source.meaning), next=list(source.next), decision=decision_text(fold),
         outputs=limit.members(run.outputs, "state.json"),
@@ -173,12 +173,12 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
         timeline=timeline_of(fold, f"{prefix}timeline"),
         lineage=lineage_of(fold, flow, places, source.declared, f"{prefix}lineage"),
         targets=rows(places)[:_MAX_TARGETS], steps=shown, hidden_steps=steps.hidden, turns=turns_of(fold, log, limit),
-        approvals=_approvals(log), decisions=_decisions(log, steps), events=_events(source.events),
+        approvals=_page_approvals(log), decisions=_page_decisions(log, steps), events=_page_events(source.events),
         hidden_events=max(0, len(source.events) - MAX_EVENTS), level=source.level, proves=source.proves,
         level_tone=style_of(_LEVELS.get(source.level, "warning")),
         findings=[(style_of(_SEVERITIES[each.severity]), each.code, _with_place(each)) for each in source.findings],
         files=[(each.name, size(each.size or 0), each.sha256) for each in source.files],
-        hashes=_hashes(source, run),
+        hashes=_hash_rows(source, run),
     )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ _OUTCOMES: Final = {
 _LEVELS: Final = {"altered": "failed", "consistent": "done", "signed": "done", "anchored": "done"}
 
 
-def _facts(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
+def _fact_rows(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
     start = run.start or read_record(RunStarted, {})
     policy = read_record(RecordedPolicy, start.policy)
     pairs = {
@@ -214,7 +214,7 @@ def _format_time(timestamp: str) -> str:
     return f"{timestamp[:10]} {timestamp[11:19]} UTC" if timestamp[10:11] == "T" else timestamp
 
 
-def _chips(fold: History, run: RunHistory) -> list[str]:
+def _status_chips(fold: History, run: RunHistory) -> list[str]:
     counted = [f"{run.count('done')} of {len(run.own)} steps done"] if run.own else []
     for status in ("failed", "skipped", "vetoed"):
         counted += [f"{run.count(status)} {status}"] if run.count(status) else []
@@ -229,7 +229,7 @@ def _notice_title(source: PageSource) -> str:
     return "Not whole" if source.warnings else "Next"
 
 
-def _notices(source: PageSource) -> list[tuple[str, str]]:
+def _notice_rows(source: PageSource) -> list[tuple[str, str]]:
     found = [("not whole", text) for text in source.warnings]
     if source.status == "running":
         found.append(
@@ -251,11 +251,11 @@ def _notices(source: PageSource) -> list[tuple[str, str]]:
     return found + describe(source.unfinished, source.fold.last, _format_time)
 
 
-def _approvals(log: PageLog) -> list[PageApproval]:
-    return [_approval(exchange) for exchange in log.approvals.values()]
+def _page_approvals(log: PageLog) -> list[PageApproval]:
+    return [_page_approval(exchange) for exchange in log.approvals.values()]
 
 
-def _approval(exchange: RequestAndAnswer) -> PageApproval:
+def _page_approval(exchange: RequestAndAnswer) -> PageApproval:
     request, word = exchange.request, exchange.answer or "waits"
     # The page has no clock: whether the request has expired is seen by its time.
     view = view_payload(request, exchange.asked_at)
@@ -291,11 +291,11 @@ def _reply_pairs(reply: Approval | None) -> dict[str, str | None]:
     }
 
 
-def _decisions(log: PageLog, steps: StepPages) -> list[PageDecision]:
+def _page_decisions(log: PageLog, steps: StepPages) -> list[PageDecision]:
     return [steps.decision(id, *each) for id, found in log.decisions.items() for each in found]
 
 
-def _events(events: Sequence[Event]) -> list[PageEvent]:
+def _page_events(events: Sequence[Event]) -> list[PageEvent]:
     lines = EventLines()
     found = []
     for number, event in enumerate(events[:MAX_EVENTS], start=1):
@@ -311,7 +311,7 @@ def _with_place(finding: Finding) -> str:
     return f"{place}: {finding.message}"
 
 
-def _hashes(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
+def _hash_rows(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
     pins = read_record(RunPins, run.start.pins if run.start else None)
     pairs = [
         ("end of the log", source.head),

@@ -25,7 +25,7 @@ class PageRow(NamedTuple):
 
 
 class PageComparison(NamedTuple):
-    """The areas in order, each with its rows. `heads` holds the episode ids."""
+    """The areas in order, each with its rows. `heads` contains the episode ids."""
 
     heads: list[str]
     areas: list[tuple[str, list[PageRow]]]

@@ -137,10 +137,10 @@ class StepPages:
                 self.hidden += 1
                 continue
             self._count += 1
-            found.append(self._step(branch))
+            found.append(self._build_step(branch))
         return found
 
-    def _step(self, branch: Branch) -> PageStep:
+    def _build_step(self, branch: Branch) -> PageStep:
         run, step, below = branch
         anchor = f"{self._prefix}step-{self._count}"
         path = StepPath(step.id)
@@ -158,13 +158,13 @@ class StepPages:
             sign=UNICODE.sign(step.status), tone=style_of(step.status), time=duration(step.ms),
             flow=flow(run, step, UNICODE), facts=list(_step_facts(step)),
             error=error_text(step.error),
-            attempts=[self._attempt(n, each, ended) for n, each in enumerate(step.attempts, start=1)],
+            attempts=[self._build_attempt(n, each, ended) for n, each in enumerate(step.attempts, start=1)],
             values=[value for value in values if value], decisions=decisions,
             parts=_summarize_parts(parts) if parts else None, below=self.steps(others),
             open=step.status in ("failed", "vetoed"),
         )  # fmt: skip
 
-    def _attempt(self, number: int, attempt: AttemptMade, file_name: str) -> PageAttempt:
+    def _build_attempt(self, number: int, attempt: AttemptMade, file_name: str) -> PageAttempt:
         columns = [
             attempt.binding_id,
             attempt.service_id,
@@ -212,7 +212,7 @@ _ASKS: Final = ("allow_with_gate", "escalate")
 _DECIDED: Final = {"allow": "done", "audit": "warning"}
 
 
-def _explanations(reasons: DecisionReasons) -> Iterator[tuple[str, str]]:
+def _explain_comparisons(reasons: DecisionReasons) -> Iterator[tuple[str, str]]:
     """Yield the comparisons that decided, with threshold and value."""
     flips = {(each.path, each.rule): each.text for each in reasons.flips}
     for each in reasons.compared:
@@ -231,7 +231,7 @@ def _facts_of_gate(payload: GateDecided) -> Iterator[tuple[str, str]]:
 
 def _facts_of_policy(payload: PolicyDecided, reasons: DecisionReasons) -> Iterator[tuple[str, str]]:
     """Yield the comparisons, the values that were read, the matched rules and obligations, and the stages in order."""
-    yield from _explanations(reasons)
+    yield from _explain_comparisons(reasons)
     if isinstance(payload.reads, dict):
         for path, value in payload.reads.items():
             yield "read", f"{path} = {json_text(value)}"

@@ -70,7 +70,7 @@ def turns_of(fold: History, log: PageLog, limit: ValueLimit) -> list[PageTurn]:
                 for id, call in log.model_calls.items()
                 if call.request.turn == turn.number
             ],
-            blocks=list(_blocks(turn, limit)),
+            blocks=list(_build_blocks(turn, limit)),
             omitted=list(_omission_lines(turn)),
             steps=turn.steps,
             response=turn.candidate.response if turn.candidate else "",
@@ -108,7 +108,7 @@ def _model_call(id: str, call: ModelCall, limit: ValueLimit) -> PageModelCall:
     )
 
 
-def _blocks(turn: TurnHistory, limit: ValueLimit) -> Iterator[PageBlock]:
+def _build_blocks(turn: TurnHistory, limit: ValueLimit) -> Iterator[PageBlock]:
     if turn.context is None:
         return
     for block in turn.context.compiled_prompt.context_blocks:

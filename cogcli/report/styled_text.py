@@ -50,13 +50,14 @@ def named_rows(
 
 
 def fit(text: str, width: int | None, used_columns: int = 0) -> str:
-    """Return as much of the text as fits after `used_columns` columns. Without a width, return all of
-    it."""
+    """Return the beginning of the text that fits after `used_columns` columns. Without a width, return the whole
+    text.
+    """
     return text if width is None else truncate(text, width - used_columns)
 
 
 def fit_line(line: StyledLine, width: int | None) -> StyledLine:
-    """Return as much of the line as fits. Without a width return all of it."""
+    """Return the beginning of the line that fits. Without a width, return the whole line."""
     if width is None:
         return line
     kept: StyledLine = []
@@ -153,8 +154,7 @@ class Glyphs:
         return self.signs[_STATUS.get(status, "pending")]
 
     def outcome(self, status: str) -> str:
-        """Return the sign of a whole run. The sign of a pending run means that it waits for a
-        person."""
+        """Return the sign for the outcome of a run. For a pending run it means that the run waits for a person."""
         return self.sign("waits" if status == "pending" else status)
 
 

@@ -43,7 +43,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """An arrow from a box to a dependent one. `carries` is true if a value flows along it."""
+    """An arrow from a box to a dependent one. `carries` is whether a value flows along the arrow."""
 
     start: str
     end: str
@@ -101,7 +101,7 @@ def graph_svg(
     placed = lay_out(widths, carried, gap=_GAP, passing=2)
     size = {id: _measure_height(texts) for id, texts in lines.items()}
     heights = [max(size.get(id, 0) for id in layer) for layer in placed.layers]
-    middle = _stack(placed.layers, heights)
+    middle = _stack_layers(placed.layers, heights)
     drawn = [
         _draw_arrow(route, placed, middle, size, heights[0], carries=carried[edge])
         for edge, route in placed.routes.items()
@@ -129,8 +129,8 @@ def _shorten_lines(box: Box) -> list[str]:
     return [shorten_middle(visible(line), _LONGEST) for line in box.lines]
 
 
-def _stack(layers: list[list[str]], heights: list[int]) -> dict[str, float]:
-    """Return the vertical middle of each place, with the layers below each other."""
+def _stack_layers(layers: list[list[str]], heights: list[int]) -> dict[str, float]:
+    """Return the vertical middle of each place in pixels, with the layers below each other."""
     middle: dict[str, float] = {}
     top = 0
     for layer, height in zip(layers, heights, strict=True):
@@ -149,13 +149,13 @@ def _draw_box(box: Box, lines: Sequence[str], centre: float, middle: float, widt
     radius = height // 2 if box.is_place else 7
     shape = f'<rect x="{_px(left)}" y="{_px(top)}" width="{_px(width)}" height="{height}" rx="{radius}"/>'
     texts = "".join(
-        f'<text x="{_px(centre)}" y="{_px(top + 20 + n * _LINE)}"{_css("first" if n == 0 else "more")}>'
+        f'<text x="{_px(centre)}" y="{_px(top + 20 + n * _LINE)}"{_css_class("first" if n == 0 else "more")}>'
         f"{escape(line)}</text>"
         for n, line in enumerate(lines)
     )
     kind = "place" if box.is_place else "step"
     whole = f"<title>{escape(visible(' '.join(box.lines)))}</title>"
-    return f"<g{_css(kind, _status_class(box.status))}>{whole}{shape}{texts}</g>"
+    return f"<g{_css_class(kind, _status_class(box.status))}>{whole}{shape}{texts}</g>"
 
 
 def _draw_arrow(
@@ -179,7 +179,7 @@ def _draw_arrow(
         )
         x, y = to_x, to_y
     head = f"M{_px(x - 4)} {_px(y - 7)}L{_px(x)} {_px(y)}L{_px(x + 4)} {_px(y - 7)}"
-    return f'<path{_css("arrow", "" if carries else "order")} d="{path}"/><path class="head" d="{head}"/>'
+    return f'<path{_css_class("arrow", "" if carries else "order")} d="{path}"/><path class="head" d="{head}"/>'
 
 
 def timeline_svg(
@@ -221,7 +221,7 @@ def shares_svg(bars: Sequence[ShareBar], *, name: str, title: str, description: 
     for number, bar in enumerate(bars):
         y = 8 + number * _ROW
         drawn.append(
-            f"<g{_css('bar')}><title>{escape(f'{bar.name}: {bar.total:,}')}</title>"
+            f"<g{_css_class('bar')}><title>{escape(f'{bar.name}: {bar.total:,}')}</title>"
             f'<text class="name" x="0" dx="-12" y="{y + 14}">{escape(bar.name)}</text>'
             f'<rect x="0" y="{y + 4}" width="{100 * bar.total / maximum:.3f}%" height="{_BAR}" rx="3"/>'
             f'<text class="took" x="100%" dx="12" y="{y + 14}">{bar.total:,}</text></g>'
@@ -236,7 +236,7 @@ def _draw_bar(bar: Bar, total: int, y: int) -> str:
     label = escape(f"{name}: {bar.step.status}, {took} from {duration(bar.start_ms)} on")
     text = escape(f"{UNICODE.sign(bar.step.status)} {shorten_middle(name, 18)}")
     return (
-        f"<g{_css('bar', _status_class(bar.step.status))}><title>{label}</title>"
+        f"<g{_css_class('bar', _status_class(bar.step.status))}><title>{label}</title>"
         f'<text class="name" x="0" dx="-12" y="{y + 14}">{text}</text>'
         f'<rect x="{start:.3f}%" y="{y + 4}" width="{max(width, 0.35):.3f}%" height="{_BAR}" rx="3"/>'
         f'<text class="took" x="100%" dx="12" y="{y + 14}">{took}</text></g>'
@@ -259,7 +259,7 @@ def _status_class(status: str) -> str:
     return (style_of(status) or "dim") if status else ""
 
 
-def _css(*names: str) -> str:
+def _css_class(*names: str) -> str:
     given = " ".join(name for name in names if name)
     return f' class="{given}"' if given else ""
 

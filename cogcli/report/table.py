@@ -25,11 +25,11 @@ def rows(fold: History, *, only: str = "") -> list[Json]:
     return [
         row | ({"turn": turns[branch.step.id]} if branch.step.id in turns else {})
         for branch in fold.branches(only)
-        for row in _rows([branch])
+        for row in _branch_rows([branch])
     ]
 
 
-def _rows(branches: list[Branch]) -> Iterator[Json]:
+def _branch_rows(branches: list[Branch]) -> Iterator[Json]:
     for _, step, below in branches:
         yield {
             "step_id": step.id,
@@ -42,7 +42,7 @@ def _rows(branches: list[Branch]) -> Iterator[Json]:
             "writes": step.writes,
             **({"notices": step.notices} if step.notices else {}),
         }
-        yield from _rows(below)
+        yield from _branch_rows(below)
 
 
 _VALUES = 4

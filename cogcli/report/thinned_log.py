@@ -30,7 +30,7 @@ class ReducedLog(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What is left out, as a sentence; empty if nothing is."""
+        """A sentence about the omitted events; empty if the log is complete."""
         if not self.events_left_out:
             return ""
         whole = len(self.events) + self.events_left_out
@@ -60,16 +60,16 @@ class _Thinning:
 
     def apply(self, event: Event) -> None:
         name = StepPath(event.step_id or "").innermost_item
-        part = self._part(name)
+        part = self._open_part(name)
         part.events.append(event)
         self.kept += 1
         part.unusual = part.unusual or not row_of(event.event_type).usual
         if name and event.step_id == name and event.event_type == "step.completed":
-            self._close(name, self._open.pop(name))
+            self._close_part(name, self._open.pop(name))
 
-    def _close(self, name: str, part: _OpenPart) -> None:
+    def _close_part(self, name: str, part: _OpenPart) -> None:
         loop = StepPath(name).parent
-        owner = self._part(StepPath(loop).innermost_item)
+        owner = self._open_part(StepPath(loop).innermost_item)
         done = owner.done.get(loop, 0)
         if self.kept > MOST and done >= FIRST and not part.unusual:
             self.kept -= len(part.events)
@@ -80,7 +80,7 @@ class _Thinning:
         owner.events += part.events
         owner.unusual = owner.unusual or (part.unusual and owner is not self.whole)
 
-    def _part(self, name: str) -> _OpenPart:
+    def _open_part(self, name: str) -> _OpenPart:
         if not name:
             return self.whole
         part = self._open.get(name)
@@ -109,7 +109,7 @@ def thin_log(events: Iterable[Event]) -> ReducedLog:
 
 
 def left_out_warning(log: ReducedLog) -> UnusableEnvironment:
-    """Return the warning about what a view leaves out."""
+    """Return the warning about the events that a view omits."""
     return UnusableEnvironment(
         "trace.left-out", log.note, hint="`trace --view events` lists all of them"
     )

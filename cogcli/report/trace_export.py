@@ -89,9 +89,9 @@ class _TraceFold:
         self._trace = self._trace or event.trace_id or event.episode_id
         payload = read_payload(event)
         if isinstance(payload, RunStarted):
-            self._start(event, payload)
+            self._start_run(event, payload)
             return
-        run = self._run(event)
+        run = self._run_span(event)
         if not self._turns.apply(event, payload, run, before):
             self._apply_to_run(event, payload, run, before)
 
@@ -114,7 +114,7 @@ class _TraceFold:
                 self._apply_moment(event, payload, previous_time)
 
     def _apply_moment(self, event: Event, payload: Payload, previous_time: int) -> None:
-        """Add an event without a span of its own, if its type declares attributes."""
+        """Add an event that has no span, if its type declares attributes."""
         names = payload.event.attributes
         if not names:
             return
@@ -135,7 +135,7 @@ class _TraceFold:
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
-    def _start(self, event: Event, payload: RunStarted) -> None:
+    def _start_run(self, event: Event, payload: RunStarted) -> None:
         run_id = event.run_id or ""
         if run_id in self._open.runs:
             return
@@ -165,13 +165,12 @@ class _TraceFold:
         parent = parent_run if parent_run in self._open.runs else next(iter(self._open.runs))
         return self._open.find_enclosing(parent, event.step_id or "").id
 
-    def _run(self, event: Event) -> TraceSpan:
-        """Return the span of an event's run. If the log has no start of the run, the span starts at
-        the event."""
+    def _run_span(self, event: Event) -> TraceSpan:
+        """Return the span of an event's run. If the log lacks the start of the run, the span starts at the event."""
         run_id = event.run_id or ""
         run = self._open.runs.get(run_id)
         if run is None:
-            self._start(event, read_record(RunStarted, {}))
+            self._start_run(event, read_record(RunStarted, {}))
             run = self._open.runs[run_id]
         return run
 
@@ -181,10 +180,10 @@ class _TraceFold:
         if self._io:
             run.attributes["cogcli.outputs"] = json_text(payload.outputs)
         if status in _BAD_OUTCOMES:
-            self._fail(run, payload.error, payload.status_reason or status)
+            self._mark_failed(run, payload.error, payload.status_reason or status)
         run.close(self._open.now)
 
-    def _fail(
+    def _mark_failed(
         self, span: TraceSpan, error: StepError | RunError | AttemptMade | None, otherwise: str
     ) -> None:
         code, message = (error.code, error.message) if error else (None, None)
@@ -218,7 +217,7 @@ class _TraceFold:
             span.start = max(
                 self._open.runs[place[0]].start, self._open.now - duration_of(event.metrics)
             )
-        self._finish(span, payload)
+        self._finish_step(span, payload)
 
     def _open_step(
         self, event: Event, payload: StepStarted | StepFinished, place: tuple[str, str]
@@ -241,7 +240,7 @@ class _TraceFold:
         self._open.steps[place] = span
         return span
 
-    def _finish(self, span: TraceSpan, payload: StepFinished) -> None:
+    def _finish_step(self, span: TraceSpan, payload: StepFinished) -> None:
         protocol, _, service = (payload.tool or "").partition(":")
         # A nested skill has no protocol, a loop over several services has no single one.
         row = None if "," in service else PROTOCOLS.get(protocol)
@@ -259,7 +258,7 @@ class _TraceFold:
         }
         span.attributes.update(drop_empty(attributes))
         if payload.step_status in _BAD:
-            self._fail(span, payload.error, payload.reason or payload.step_status)
+            self._mark_failed(span, payload.error, payload.reason or payload.step_status)
         span.close(self._open.now)
         self._add_attempts(span, made, protocol, service)
 
@@ -279,7 +278,7 @@ class _TraceFold:
             inner.kind = CLIENT
             inner.close(end)
             if attempt.status == "failed":
-                self._fail(inner, attempt, "failed")
+                self._mark_failed(inner, attempt, "failed")
             self._open.keep(inner)
 
     # -- moments and layers ------------------------------------------------------------------------------------------

@@ -98,8 +98,7 @@ class OpenSpans:
         self._used: set[str] = set()
 
     def advance(self, event: Event) -> None:
-        """Set the current time to the time of the next event. It never goes back, even if
-        timestamps do."""
+        """Set the current time to the time of the next event. It never decreases, even if timestamps do."""
         self.now = max(self.now, microseconds_of(event.timestamp) or 0)
         self.count += 1
 
@@ -161,8 +160,7 @@ def microseconds_of(timestamp: Any) -> int | None:
 
 
 def duration_of(metrics: object) -> int:
-    """Return the duration in the metrics of a closing event, in microseconds; 0 if there is
-    none."""
+    """Return the duration in the metrics of a closing event, in microseconds; 0 without a duration."""
     ms = object_of(metrics).get("duration_ms")
     return ms * 1000 if is_count(ms) else 0
 

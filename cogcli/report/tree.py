@@ -176,9 +176,9 @@ _STEP_STATUS: Final = {"ok": "done", "error": "failed"}
 def _with_actions(
     branches: list[Branch], root: RunHistory, actions: list[SeedAction], *, alone: bool
 ) -> list[Branch]:
-    """Return the branches of steps with their actions below them.
-
-    With `alone`, actions without a step come last."""
+    """Return the branches of steps with their actions below them. With `alone`, actions without a step are added at the
+    end.
+    """
     of_step: dict[str | None, list[Branch]] = {}
     known = {step.id for step in root.own}
     for action in actions:
@@ -256,7 +256,7 @@ def _render_rows(branches: list[Branch], style: _Style, indent: str) -> Iterator
         through = _describe_turn(turn) if turn else flow(run, step, glyphs)
         detail = [
             (f"{indent}{stem}   {visible(text)}", colour)
-            for text, colour in _details(step, turn, folded)
+            for text, colour in _detail_spans(step, turn, folded)
         ]
         yield _Row(
             indent + mark, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses),
@@ -265,7 +265,9 @@ def _render_rows(branches: list[Branch], style: _Style, indent: str) -> Iterator
         yield from _render_rows(below, style, indent + stem)
 
 
-def _details(step: StepHistory, turn: TurnHistory | None, folded_text: str) -> Iterator[StyledSpan]:
+def _detail_spans(
+    step: StepHistory, turn: TurnHistory | None, folded_text: str
+) -> Iterator[StyledSpan]:
     """Yield the strings below a step or a turn, each with its style."""
     if step.error and step.status in ("failed", "vetoed"):
         yield error_text(step.error), "red"

@@ -68,7 +68,7 @@ class TurnSpans:
             return False
         turn = self._turn
         if turn is None or number != self._number:
-            turn = self._begin(event, number, run, previous_time)
+            turn = self._begin_turn(event, number, run, previous_time)
         self._apply_part(event, payload, turn)
         # A layer starts before its model requests.
         if not isinstance(payload, ModelRequested | ModelAnswered):
@@ -86,7 +86,7 @@ class TurnSpans:
             case ModelRequested():
                 self._requested[payload.call_id] = self._open.now
             case ModelAnswered():
-                self._answer(event, payload, turn)
+                self._add_answer(event, payload, turn)
             case PlanJudged():
                 turn.attributes |= drop_empty({"cogcli.critic.verify": payload.verdict})
             case ResultJudged():
@@ -99,7 +99,7 @@ class TurnSpans:
         self._action.start = self._open.now
         self._open.enclosing[event.run_id or ""] = self._action
 
-    def _answer(self, event: Event, payload: ModelAnswered, turn: TraceSpan) -> None:
+    def _add_answer(self, event: Event, payload: ModelAnswered, turn: TraceSpan) -> None:
         reply = read_record(RecordedReply, payload.reply)
         attributes: Attributes = drop_empty(
             {
@@ -121,7 +121,9 @@ class TurnSpans:
         span.error, span.message = error.code, error.message
         span.close(self._open.now)
 
-    def _begin(self, event: Event, number: int, run: TraceSpan, previous_time: int) -> TraceSpan:
+    def _begin_turn(
+        self, event: Event, number: int, run: TraceSpan, previous_time: int
+    ) -> TraceSpan:
         """Open and return the span of a turn. It starts at the time of the previous event."""
         for span in (self._action, self._turn):
             if span is not None:

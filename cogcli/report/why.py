@@ -64,7 +64,7 @@ class _CauseSearch:
         self._seen: set[str] = set()
 
     def chains(self, reference: str) -> list[list[str]]:
-        self._enqueue(reference, None)
+        self._enqueue_place(reference, None)
         found: list[list[str]] = []
         while self._waiting and len(found) < _MAX_FOUND:
             place, before = self._waiting.popleft()
@@ -75,7 +75,7 @@ class _CauseSearch:
             found.append([f"and {len(self._waiting)} more"])
         return found
 
-    def _enqueue(self, place: str, before_seq: int | None) -> None:
+    def _enqueue_place(self, place: str, before_seq: int | None) -> None:
         if place not in self._seen:
             self._seen.add(place)
             self._waiting.append((place, before_seq))
@@ -103,7 +103,7 @@ class _CauseSearch:
 
     def _enqueue_all(self, places: list[str], before_seq: int | None) -> None:
         for place in places:
-            self._enqueue(place, before_seq)
+            self._enqueue_place(place, before_seq)
 
     def _trace_source(self, place: str) -> list[str]:
         """Return the chain of a place that no step wrote. It is empty for an input."""

@@ -102,8 +102,8 @@ def _compare_items(
 def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[FieldChange]:
     if (old.method, old.path) != (new.method, new.path):
         yield FieldChange(f"{old.method} {old.path} -> {new.method} {new.path}", breaking=True)
-    yield from _values_fields(_parameters(old), _parameters(new), _accepts_as_text)
-    yield from _values_fields(_body(old), _body(new), _is_covered)
+    yield from _values_fields(_parameter_values(old), _parameter_values(new), _accepts_as_text)
+    yield from _values_fields(_body_values(old), _body_values(new), _is_covered)
     if old.body and new.body and old.body.media_type != new.body.media_type:
         yield FieldChange(f"body: {old.body.media_type} -> {new.body.media_type}", breaking=True)
     yield from _reply_fields(old.responses, new.responses)
@@ -115,7 +115,7 @@ def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[
         yield FieldChange("deprecated", breaking=False)
 
 
-def _parameters(operation: OpenApiOperation) -> dict[str, _RequestValue]:
+def _parameter_values(operation: OpenApiOperation) -> dict[str, _RequestValue]:
     return {
         f"{each.place}.{each.name}": _RequestValue(
             each.required, each.schema, each.refused, each.explode
@@ -124,7 +124,7 @@ def _parameters(operation: OpenApiOperation) -> dict[str, _RequestValue]:
     }
 
 
-def _body(operation: OpenApiOperation) -> dict[str, _RequestValue]:
+def _body_values(operation: OpenApiOperation) -> dict[str, _RequestValue]:
     body = operation.body
     return {"body": _RequestValue(body.required, body.schema, body.refused)} if body else {}
 

@@ -70,8 +70,8 @@ _FileState = tuple[str, int, int, int]
 
 
 class Identity(NamedTuple):
-    """One state of a document, identified by path, inode, size and change time, and the same of the
-    files that it refers to. These are below `root`.
+    """The state of a document: path, inode, size and change time, for it and for the files that it references below
+    `root`.
     """
 
     path: str
@@ -156,13 +156,13 @@ def document_digest(service: DescribedService) -> str | None:
     """Return the digest of the bytes of a service's document; None if it has no readable one."""
     try:
         identity = identity_of(service)
-        return None if identity is None else _digest(identity)
+        return None if identity is None else _file_digest(identity)
     except DocumentFault:
         return None
 
 
 @lru_cache(maxsize=32)
-def _digest(identity: Identity) -> str | None:
+def _file_digest(identity: Identity) -> str | None:
     """Return the digest of a file's bytes; None if it cannot be read."""
     try:
         data = read_regular(identity.path, limit=MAX_BYTES)
@@ -179,7 +179,7 @@ def _bytes_of(path: str) -> bytes:
 
 
 def document_bytes(identity: Identity) -> bytes:
-    """Return the bytes of a document and of the files that it refers to. Raise UnreadableFile."""
+    """Return the bytes of a document and of the files that it references. Raise UnreadableFile."""
     data = read_regular(identity.path, limit=MAX_BYTES)
     return data + b"".join(map(_bytes_of, (path for path, *_ in identity.others)))
 
@@ -229,8 +229,9 @@ def _is_inside(path: str, root: str) -> bool:
 
 
 def read_document(path: str, root: str) -> Json:
-    """Return the mapping in a document and the files below `root` that it refers to, after checking
-    each `$ref`. Raise DocumentFault `wire.document`."""
+    """Return the mapping in a document, merged with the files below `root` that it references, after checking each
+    `$ref`. Raise DocumentFault `wire.document`.
+    """
     name = os.path.basename(path)
     try:
         data = read_regular(path, limit=MAX_BYTES)
@@ -240,8 +241,9 @@ def read_document(path: str, root: str) -> Json:
 
 
 def parse_files(data: bytes, path: str, root: str) -> tuple[Json, list[str]]:
-    """Return the mapping in the bytes of a document, together with the files below `root` that it
-    refers to, and the paths of these. Raise DocumentFault `wire.document`."""
+    """Return the mapping in the bytes of a document, merged with the files below `root` that it references, and their
+    paths. Raise DocumentFault `wire.document`.
+    """
     others = find_document_files(path, root)
     states = tuple(map(_state_of, others))
     return _parse_files(data, os.path.realpath(path), os.path.realpath(root), states)
@@ -255,8 +257,8 @@ def _parse_files(
     checks the binding.
     """
     with paused_collection():
-        value = _parse(data, os.path.basename(path))
-        files = merge_files(value, path, root, _parse, {file for file, *_ in others})
+        value = _parse_file(data, os.path.basename(path))
+        files = merge_files(value, path, root, _parse_file, {file for file, *_ in others})
         check_references(value)
     return value, files
 
@@ -265,12 +267,12 @@ def parse_document(data: bytes, name: str) -> Json:
     """Return the mapping in the bytes of a document after checking each `$ref`.
 
     The ending of `name` selects JSON or YAML. Raise DocumentFault `wire.document`."""
-    value = _parse(data, name)
+    value = _parse_file(data, name)
     check_references(value)
     return value
 
 
-def _parse(data: bytes, name: str) -> Json:
+def _parse_file(data: bytes, name: str) -> Json:
     """Return the mapping in the bytes of one file. Raise DocumentFault `wire.document`."""
     is_yaml = name.endswith((".yaml", ".yml"))
     is_json = name.endswith(".json") or (not is_yaml and data.lstrip()[:1] == b"{")

@@ -47,7 +47,7 @@ BodyKind = Literal["json", "form", "multipart", "text", "bytes"]
 
 
 class PartEncoding(NamedTuple):
-    """How a document wants one member of a form to be sent."""
+    """The declared encoding of one member of a form."""
 
     content_type: str = ""
     style: str = "form"
@@ -142,7 +142,7 @@ class OpenApiDocument:
         self._bundler = SchemaBundler(value, is_openapi_30=self.version.startswith("3.0."))
         self._paths = self._root.mapping("paths")
         self.server = _single_server(self._root)
-        self.entries: tuple[Entry, ...] = tuple(self._entries())
+        self.entries: tuple[Entry, ...] = tuple(self._iterate_entries())
         self.names = tuple(entry.title for entry in self.entries)
         self._by_id = self._index_ids()
         self._operations: dict[tuple[str, str], OpenApiOperation] = {}
@@ -189,7 +189,7 @@ class OpenApiDocument:
             )
         return here[method]
 
-    def _entries(self) -> Iterator[Entry]:
+    def _iterate_entries(self) -> Iterator[Entry]:
         for path in self._paths.value:
             if path.startswith("x-"):
                 continue
@@ -216,28 +216,28 @@ class OpenApiDocument:
         parameters = {
             (parameter.place, parameter.name): parameter
             for holder in (item, own)
-            for parameter in self._parameters(holder)
+            for parameter in self._iterate_parameters(holder)
         }
-        responses, undescribed = self._responses(own)
+        responses, undescribed = self._read_responses(own)
         return OpenApiOperation(
             *entry,
             tuple(parameters.values()),
-            self._body(own),
+            self._read_body(own),
             responses,
             own.is_true("deprecated"),
-            self._security(own),
+            self._read_security(own),
             frozenset(undescribed),
         )
 
-    def _parameters(self, holder: DocumentPart) -> Iterator[Parameter]:
+    def _iterate_parameters(self, holder: DocumentPart) -> Iterator[Parameter]:
         for raw in holder.resolved_items("parameters"):
             name, where = raw.value.get("name"), raw.text("in")
             if not isinstance(name, str) or where not in (*_STYLES, "querystring"):
                 raise document_fault(raw.place, "a parameter needs `name` and `in`")
             if where != "header" or name.lower() not in _IGNORED_HEADERS:
-                yield self._parameter(raw, name, where)
+                yield self._build_parameter(raw, name, where)
 
-    def _parameter(self, raw: DocumentPart, name: str, location: str) -> Parameter:
+    def _build_parameter(self, raw: DocumentPart, name: str, location: str) -> Parameter:
         style = raw.value.get("style", _STYLES.get(location))
         refused = ""
         if location in ("cookie", "querystring"):
@@ -247,24 +247,24 @@ class OpenApiDocument:
         elif style != _STYLES[location]:
             refused = f"style `{style}` is not spoken"
         explode = raw.value.get("explode", style == "form") is True
-        schema = self._schema(raw, is_request=True)
+        schema = self._read_schema(raw, is_request=True)
         required = raw.is_true("required") or location == "path"
         # A parameter in `querystring` is refused: no reader of the others meets its place.
         place = cast("ParameterPlace", location)
         return Parameter(name, place, required, schema, explode, raw.is_true("deprecated"), refused)
 
-    def _schema(self, holder: DocumentPart, *, is_request: bool) -> Schema:
+    def _read_schema(self, holder: DocumentPart, *, is_request: bool) -> Schema:
         schema = holder.value.get("schema", True)
         return self._bundler.bundle(schema, holder.place_of("schema"), is_request=is_request)
 
-    def _body(self, operation: DocumentPart) -> Body | None:
+    def _read_body(self, operation: DocumentPart) -> Body | None:
         if operation.value.get("requestBody") is None:
             return None
         raw = operation.resolve_member("requestBody")
         required, content = raw.is_true("required"), raw.mapping("content")
         media_type = _find_json_type(content.value)
         if media_type:
-            schema = self._schema(content.resolve_member(media_type), is_request=True)
+            schema = self._read_schema(content.resolve_member(media_type), is_request=True)
             return Body(required, schema, "application/json" if "*" in media_type else media_type)
         # Many documents require members but not the body: a call without it is wrong as well.
         required = required or self._requires_members(content)
@@ -278,13 +278,15 @@ class OpenApiDocument:
             )
         if kind == "text":
             return Body(required, {"type": "string"}, media_type, kind=kind)
-        return self._form(content.resolve_member(media_type), media_type, kind, required=required)
+        return self._read_form(
+            content.resolve_member(media_type), media_type, kind, required=required
+        )
 
-    def _form(
+    def _read_form(
         self, holder: DocumentPart, media_type: str, kind: BodyKind, *, required: bool
     ) -> Body:
         """Return a body that is a form. Only a multipart form can hold files."""
-        schema = self._schema(holder, is_request=True)
+        schema = self._read_schema(holder, is_request=True)
         inside = members(schema)
         files = frozenset(name for name, each in inside.properties.items() if is_file(each))
         needed = sorted(files & inside.required) if kind == "form" else []
@@ -301,7 +303,7 @@ class OpenApiDocument:
         names = sorted(content.value, key=lambda name: not _is_octets(name))
         for name in names:
             if _is_octets(name) or is_file(
-                self._schema(content.resolve_member(name), is_request=True)
+                self._read_schema(content.resolve_member(name), is_request=True)
             ):
                 return name
         return ""
@@ -309,11 +311,14 @@ class OpenApiDocument:
     def _requires_members(self, content: DocumentPart) -> bool:
         """Return whether the schema of any media type has required members."""
         schemas = (
-            self._schema(content.resolve_member(name), is_request=True) for name in content.value
+            self._read_schema(content.resolve_member(name), is_request=True)
+            for name in content.value
         )
         return any(members(schema).required for schema in schemas)
 
-    def _responses(self, operation: DocumentPart) -> tuple[dict[str, Schema | None], list[str]]:
+    def _read_responses(
+        self, operation: DocumentPart
+    ) -> tuple[dict[str, Schema | None], list[str]]:
         """Return the schemas by status, and the statuses without content."""
         found: dict[str, Schema | None] = {}
         undescribed = []
@@ -325,7 +330,7 @@ class OpenApiDocument:
             media_type = _find_json_type(content.value)
             key = status.upper() if status != "default" else status
             found[key] = (
-                self._schema(content.resolve_member(media_type), is_request=False)
+                self._read_schema(content.resolve_member(media_type), is_request=False)
                 if media_type
                 else None
             )
@@ -333,7 +338,7 @@ class OpenApiDocument:
                 undescribed.append(key)
         return found, undescribed
 
-    def _security(self, operation: DocumentPart) -> tuple[tuple[Scheme, ...], ...]:
+    def _read_security(self, operation: DocumentPart) -> tuple[tuple[Scheme, ...], ...]:
         holder = operation if "security" in operation.value else self._root
         return tuple(
             tuple(self.scheme(name) for name in alternative.value if not name.startswith("x-"))
@@ -341,8 +346,9 @@ class OpenApiDocument:
         )
 
     def scheme(self, name: str) -> Scheme:
-        """Return a security scheme. Raise DocumentFault `wire.document` if there is none, or a
-        malformed one."""
+        """Return the security scheme with this name. Raise DocumentFault `wire.document` if it is missing or
+        malformed.
+        """
         schemes = self._root.mapping("components").mapping("securitySchemes")
         if name not in schemes.value:
             at = schemes.place_of(name)
@@ -363,8 +369,9 @@ class OpenApiDocument:
 
 
 def _parse_http_scheme(name: str, word: str) -> Scheme:
-    """Return how an HTTP security scheme fills the header Authorization: `basic`, or a word such as
-    `Bearer` before a token. The kind is empty if the scheme is not supported."""
+    """Return the scheme for the Authorization header: `basic`, or a word such as `Bearer` before a token. The kind is
+    empty if the scheme is not supported.
+    """
     lower = word.lower()
     if lower in ("", "bearer"):
         return Scheme(name, "token" if word else "")
@@ -393,8 +400,9 @@ def _version_fault(value: Json) -> DocumentFault:
 
 
 def _find_json_type(content: Json) -> str:
-    """Return the media type of JSON among the keys of `content`, `application/json` preferred; empty
-    if there is none."""
+    """Return the JSON media type among the keys of `content`, preferring `application/json`; empty if no key is
+    JSON.
+    """
     types = {name.partition(";")[0].strip().lower(): name for name in content}
     suffixed = [name for name in types if name.endswith("+json")]
     preferred = ("application/json", *suffixed, "application/*", "*/*")
@@ -454,8 +462,9 @@ def _parts_without_null(schema: object) -> Iterator[Json]:
 
 
 def _single_server(root: DocumentPart) -> str | None:
-    """Return the only absolute server URL, with variables at their defaults; None if there is none
-    or several."""
+    """Return the only absolute server URL, with variables at their defaults. None if the document has no such URL, or
+    several.
+    """
     absolute = []
     for server in root.mappings("servers"):
         url, variables = server.text("url"), server.mapping("variables")

@@ -16,7 +16,7 @@ from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.validator import errors
 
 
-def _object(*required: str, **properties: object) -> Json:
+def _object_shape(*required: str, **properties: object) -> Json:
     """Return the shape of an object in the meta-schema, with its required keys and its properties."""
     return {"type": "object", "required": [*required], "properties": properties}
 
@@ -25,7 +25,7 @@ _TEXT: Final = {"type": "string"}
 _NAME: Final = {"type": "string", "minLength": 1}
 _ITEMS: Final = {"$ref": "#/$defs/descriptorOrReference"}
 _NAMED: Final = {"type": "object"}
-_COMPONENTS: Final = _object(
+_COMPONENTS: Final = _object_shape(
     schemas={"type": "object", "additionalProperties": {"$ref": "#/$defs/schema"}},
     contentDescriptors={"type": "object", "additionalProperties": _ITEMS},
     **dict.fromkeys(("errors", "examples", "examplePairings", "links", "tags"), _NAMED),
@@ -35,24 +35,24 @@ _COMPONENTS: Final = _object(
 def _or_reference(kind: str) -> Json:
     """Return the shape of a value that may be replaced by a reference to a component."""
     return {
-        "if": _object("$ref", **{"$ref": _TEXT}),
+        "if": _object_shape("$ref", **{"$ref": _TEXT}),
         "then": True,
         "else": {"$ref": f"#/$defs/{kind}"},
     }
 
 
 META_SCHEMA: Final[Json] = {
-    **_object(
+    **_object_shape(
         "openrpc", "info", "methods",
         openrpc=_TEXT,
-        info=_object("title", "version", title=_TEXT, version=_TEXT),
-        servers={"type": "array", "items": _object("url", url=_TEXT)},
+        info=_object_shape("title", "version", title=_TEXT, version=_TEXT),
+        servers={"type": "array", "items": _object_shape("url", url=_TEXT)},
         methods={"type": "array", "items": _or_reference("method")},
         components=_COMPONENTS,
     ),
     "$defs": {
         "schema": {"type": ["object", "boolean"]},
-        "method": _object(
+        "method": _object_shape(
             "name", "params",
             name=_NAME,
             params={"type": "array", "items": _ITEMS},
@@ -62,7 +62,7 @@ META_SCHEMA: Final[Json] = {
             errors={"type": "array"},
         ),
         "descriptorOrReference": _or_reference("descriptor"),
-        "descriptor": _object(
+        "descriptor": _object_shape(
             "name", "schema",
             name=_NAME,
             required={"type": "boolean"},
@@ -113,7 +113,7 @@ class OpenRpcDocument:
         self._bundler = SchemaBundler(value)
         self._methods: dict[str, RpcMethod] = {}
         for raw in _resolve_items(root, "methods", "method"):
-            method = self._method(raw)
+            method = self._read_method(raw)
             if method.name in self._methods:
                 hint = "give each method a name of its own"
                 text, pointer = f"method `{method.name}` repeated", raw.place_of("name")
@@ -133,18 +133,18 @@ class OpenRpcDocument:
             raise DocumentFault("wire.operation", f"no method `{name}`", hint)
         return found
 
-    def _method(self, raw: DocumentPart) -> RpcMethod:
+    def _read_method(self, raw: DocumentPart) -> RpcMethod:
         has_result = "result" in raw.value
         return RpcMethod(
             raw.text("name"),
-            tuple(self._params(raw)),
+            tuple(self._read_params(raw)),
             raw.text("paramStructure") == "by-position",
-            self._schema(_resolve_member(raw, "result", "descriptor")) if has_result else None,
+            self._read_schema(_resolve_member(raw, "result", "descriptor")) if has_result else None,
             not has_result,
             raw.is_true("deprecated"),
         )
 
-    def _params(self, method: DocumentPart) -> Iterator[RpcParam]:
+    def _read_params(self, method: DocumentPart) -> Iterator[RpcParam]:
         names: set[str] = set()
         for param in _resolve_items(method, "params", "descriptor"):
             name = param.text("name")
@@ -152,10 +152,10 @@ class OpenRpcDocument:
                 message = f"method `{method.text('name')}`: parameter `{name}` repeated"
                 raise DocumentFault("wire.document", message, pointer=param.place_of("name"))
             names.add(name)
-            schema, deprecated = self._schema(param), param.is_true("deprecated")
+            schema, deprecated = self._read_schema(param), param.is_true("deprecated")
             yield RpcParam(name, param.is_true("required"), schema, deprecated)
 
-    def _schema(self, descriptor: DocumentPart) -> Schema:
+    def _read_schema(self, descriptor: DocumentPart) -> Schema:
         return self._bundler.bundle(descriptor.value["schema"], descriptor.place_of("schema"))
 
 

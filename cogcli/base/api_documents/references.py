@@ -49,11 +49,11 @@ def check_references(document: Json) -> None:
     """Raise DocumentFault `wire.document` for the first `$ref` that leads outside or does not
     resolve.
     """
-    targets = {holder["$ref"] for holder in _holders(document)}
-    if all(map(_resolves(document), targets)):
+    targets = {holder["$ref"] for holder in _find_references(document)}
+    if all(map(_make_resolver(document), targets)):
         return
     # The place of the fault is only needed now: a place for each value takes most of the time.
-    for place, target in _references(document, ()):
+    for place, target in _iterate_references(document, ()):
         where = f"`{pointer_text(place)}`"
         if not target.startswith("#/"):
             hint = "bundle the document into one file"
@@ -69,13 +69,13 @@ def check_references(document: Json) -> None:
             raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
 
 
-def _resolves(document: Json) -> Callable[[str], bool]:
+def _make_resolver(document: Json) -> Callable[[str], bool]:
     return lambda target: (
         target.startswith("#/") and find_at(document, parse_reference(target)) is not NOWHERE
     )
 
 
-def _holders(document: Json) -> Iterator[Json]:
+def _find_references(document: Json) -> Iterator[Json]:
     """Yield every mapping with a `$ref` that is a reference, in unspecified order."""
     pending: list[tuple[object, bool]] = [(document, False)]
     while pending:
@@ -96,21 +96,21 @@ def _may_refer(key: str) -> bool:
     return key not in DATA_KEYS and (key == FILES or not key.startswith("x-"))
 
 
-def _references(
+def _iterate_references(
     value: object, place: Pointer, *, is_naming: bool = False
 ) -> Iterator[tuple[Pointer, str]]:
     """Yield every reference with its place. `is_naming`: the keys of `value` are arbitrary names."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _references(item, (*place, str(index)))
+            yield from _iterate_references(item, (*place, str(index)))
     elif isinstance(value, dict):
         for key, member in value.items():
             if is_naming:
-                yield from _references(member, (*place, key))
+                yield from _iterate_references(member, (*place, key))
             elif key == "$ref" and isinstance(member, str):
                 yield place, member
             elif _may_refer(key):
-                yield from _references(member, (*place, key), is_naming=key in NAMING_KEYS)
+                yield from _iterate_references(member, (*place, key), is_naming=key in NAMING_KEYS)
 
 
 def find_document_files(path: str, root: str) -> list[str]:
@@ -152,7 +152,7 @@ def merge_files(
     room = MAX_BYTES
     while pending:
         value, file = pending.pop()
-        for holder in list(_holders(value)):
+        for holder in list(_find_references(value)):
             name, _, pointer = holder["$ref"].partition("#")
             other = _other_file(name, file, root) if name else file
             if other is None:

@@ -48,7 +48,7 @@ class SchemaBundler:
 
 
 class _Closure:
-    """Copies one schema and every schema that it references, directly or indirectly, once each."""
+    """Copies one schema and all schemas that it references, directly or indirectly, once each."""
 
     def __init__(self, document: Json, is_openapi_30: bool, optional_mark: str) -> None:
         self._document = document
@@ -84,9 +84,9 @@ class _Closure:
             target["$ref"] = f"#/$defs/{self._definition_name(parse_reference(reference))}"
             if self._is_openapi_30:
                 return target  # there, nothing beside a reference counts
-        return target | self._members(schema, place)
+        return target | self._copy_members(schema, place)
 
-    def _members(self, schema: Json, place: Pointer) -> Json:
+    def _copy_members(self, schema: Json, place: Pointer) -> Json:
         """Return a copy of the members next to `$ref`, in the form of JSON Schema 2020-12."""
         result = {key: value for key, value in schema.items() if key in _COPIED}
         inner = {key: value for key, value in schema.items() if key not in DEFINITIONS}

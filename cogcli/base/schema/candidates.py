@@ -83,10 +83,12 @@ class _CandidateSearch:
     def values(self, schema: object, depth: int) -> Iterator[object]:
         """Yield values of at most `MAX_NODES` nodes that may fit a subschema."""
         return (
-            value for value in self._values(schema, depth) if has_at_most_values(value, MAX_NODES)
+            value
+            for value in self._iterate_values(schema, depth)
+            if has_at_most_values(value, MAX_NODES)
         )
 
-    def _values(self, schema: object, depth: int) -> Iterator[object]:
+    def _iterate_values(self, schema: object, depth: int) -> Iterator[object]:
         self._steps_left -= 1
         if self._steps_left < 0:
             return
@@ -106,14 +108,14 @@ class _CandidateSearch:
 
     def _values_of_type(self, type: str, schema: Json, depth: int) -> Iterator[object]:
         if type == "array":
-            yield from self._arrays(schema, depth)
+            yield from self._iterate_arrays(schema, depth)
         elif type == "object":
-            yield from self._objects(schema, depth)
+            yield from self._iterate_objects(schema, depth)
         else:
             yield from _values_at_bounds(type, schema)
             yield from _TYPE_VALUES[type]
 
-    def _arrays(self, schema: Json, depth: int) -> Iterator[object]:
+    def _iterate_arrays(self, schema: Json, depth: int) -> Iterator[object]:
         minimum = keywords.count(schema, "minItems") or 0
         if minimum > 100:
             return
@@ -123,13 +125,13 @@ class _CandidateSearch:
             yield [value] * (minimum + 1)
         prefix = keywords.items(schema, "prefixItems")
         if prefix:
-            yield [self._first(part, depth) for part in prefix]
+            yield [self._first_candidate(part, depth) for part in prefix]
 
-    def _objects(self, schema: Json, depth: int) -> Iterator[object]:
-        properties, required = self._members(schema, depth)
-        plain = {name: self._first(properties.get(name), depth) for name in required}
+    def _iterate_objects(self, schema: Json, depth: int) -> Iterator[object]:
+        properties, required = self._properties_and_required(schema, depth)
+        plain = {name: self._first_candidate(properties.get(name), depth) for name in required}
         yield plain
-        whole = {name: self._first(part, depth) for name, part in properties.items()}
+        whole = {name: self._first_candidate(part, depth) for name, part in properties.items()}
         yield {**whole, **plain}
         for name, part in islice(properties.items(), 20):
             for value in islice(self.values(part, depth - 1), 12):
@@ -137,17 +139,17 @@ class _CandidateSearch:
             yield {key: value for key, value in plain.items() if key != name}
         yield {**plain, "extra": "x"}
 
-    def _first(self, part: object, depth: int) -> object:
-        """Return the first candidate for a subschema, or None if there is none."""
+    def _first_candidate(self, part: object, depth: int) -> object:
+        """Return the first candidate for a subschema; None if no candidate is found."""
         return next(self.values(part, depth - 1), None)
 
-    def _members(self, schema: Json, depth: int) -> tuple[Json, list[str]]:
+    def _properties_and_required(self, schema: Json, depth: int) -> tuple[Json, list[str]]:
         """Return the properties of an object and the names of the required properties."""
         properties = keywords.mapping(schema, "properties")
         required = keywords.names(schema, "required")
         for part in applied_parts(self._root, schema) if depth else ():
             if isinstance(part, dict):
-                more, names = self._members(part, depth - 1)
+                more, names = self._properties_and_required(part, depth - 1)
                 properties, required = {**more, **properties}, [*required, *names]
         return properties, required
 

@@ -244,9 +244,8 @@ def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ..
 
 
 def _drop_false_alarms(found: Iterable[RustError]) -> list[SchemaViolation]:
-    """Return the breaches that hold.
-
-    Next to `additionalProperties: false`, jsonschema-rs 0.60 also reports present keys as missing.
+    """Return the actual violations. If a schema has `additionalProperties: false`, jsonschema-rs 0.60 also reports
+    present keys as missing.
     """
     pairs = [(_rust_breach(error), error.instance) for error in found]
     return [breach for breach, value in pairs if not _is_false_alarm(breach, value)]

@@ -205,7 +205,7 @@ def _step_into(root: object, part: Json, segment: str) -> SchemaAtPath | None:
 
 
 def _parse_index(segment: str) -> int | None:
-    """Return the list index that a segment spells, or None."""
+    """Return the list index written in a path segment; None for any other segment."""
     is_index = segment.isdecimal() and segment.isascii() and len(segment) <= _MAX_DIGITS
     return int(segment) if is_index else None
 

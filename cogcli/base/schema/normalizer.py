@@ -65,7 +65,7 @@ def normalize(schema: object) -> NormalizedSchema | None:
         if reference_faults(normalizer.parts):
             return None
         work = _max_work_per_node(normalizer.parts, _work_of)
-        steps = _max_work_per_node(normalizer.parts, _steps_of)
+        steps = _max_work_per_node(normalizer.parts, _own_pattern_steps)
     except (_Malformed, RecursionError):
         return None
     refused = tuple(dict.fromkeys(normalizer.refused_patterns))
@@ -89,7 +89,7 @@ def _count_members(value: object, *, factor: int = 1, scalar: int = 1) -> int:
     return factor * len(value) if isinstance(value, dict | list) else scalar
 
 
-def _steps_of(part: object) -> int:
+def _own_pattern_steps(part: object) -> int:
     """Return the maximum number of steps that a subschema's own patterns take for one character."""
     if not isinstance(part, dict):
         return 0
@@ -180,7 +180,7 @@ def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
     """
     found: list[tuple[KeyPath, str]] = []
     for path, part in parts.items():
-        for key, target in _references(part):
+        for key, target in _iterate_references(part):
             if target != "#" and not target.startswith("#/"):
                 text = f"`{key}` to `{target}`, expected `#/...` inside the fragment"
                 found.append(((*path, key), text))
@@ -189,7 +189,7 @@ def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
     return found or _applied_faults(parts)
 
 
-def _references(part: object) -> Iterator[tuple[str, str]]:
+def _iterate_references(part: object) -> Iterator[tuple[str, str]]:
     """Yield the references of a subschema as (keyword, target)."""
     if isinstance(part, dict):
         for key in REFERENCES:
@@ -199,9 +199,8 @@ def _references(part: object) -> Iterator[tuple[str, str]]:
 
 
 def _applied_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
-    """Return (path, message) for the first subschema that applies to a value endlessly.
-
-    A subschema to which too many others apply is also a fault. The list is empty if there is none.
+    """Return (path, message) for the first subschema that applies to a value endlessly, or to which too many others
+    apply. Empty without such a fault.
     """
     totals: dict[tuple[str, ...], int] = {}
     for path in parts:
@@ -256,7 +255,7 @@ def _same_value_parts(path: tuple[str, ...], part: object) -> Iterator[tuple[str
     """Yield the paths of the subschemas that apply to the same value as this one."""
     if not isinstance(part, dict):
         return
-    yield from (parse_reference(target) for _, target in _references(part))
+    yield from (parse_reference(target) for _, target in _iterate_references(part))
     for key in SAME_VALUE & part.keys():
         value = part[key]
         if isinstance(value, list):

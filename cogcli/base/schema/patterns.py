@@ -100,7 +100,7 @@ def pattern_of(text: str) -> Pattern | None:
 
     Return None if the text is malformed, or the engine in use cannot run it in linear time.
     """
-    return _compile(text, engine()).pattern
+    return _compile_pattern(text, engine()).pattern
 
 
 def refusal(text: str, *, backtracking: bool = False) -> str:
@@ -109,7 +109,7 @@ def refusal(text: str, *, backtracking: bool = False) -> str:
     With `backtracking`, the reason is for an engine that backtracks, otherwise for the engine in
     use.
     """
-    return _compile(text, PYTHON if backtracking else engine()).refusal
+    return _compile_pattern(text, PYTHON if backtracking else engine()).refusal
 
 
 @lru_cache(maxsize=64)
@@ -126,7 +126,7 @@ def parse_pattern(text: str) -> RegexPart:
 
 
 @lru_cache(maxsize=2048)
-def _compile(text: str, engine_name: str) -> _CompiledPattern:
+def _compile_pattern(text: str, engine_name: str) -> _CompiledPattern:
     try:
         return _CompiledPattern(_pattern_for(parse_pattern(text), engine_name))
     except UnsupportedRegex as error:
@@ -144,7 +144,7 @@ def _pattern_for(part: RegexPart, engine_name: str) -> Pattern:
         raise UnsupportedRegex(f"asks for more than {MAX_SIZE:,} characters")
     if engine_name == RUST:
         rust = text_of(part, RUST_TEXT)
-        if not _compiles(rust):
+        if not _is_accepted(rust):
             raise UnsupportedRegex("too large for the engine that runs it")
         return Pattern(rust, size if shown is None else min(size, shown))
     if shown is None:
@@ -154,7 +154,7 @@ def _pattern_for(part: RegexPart, engine_name: str) -> Pattern:
     return Pattern(text_of(part, PYTHON_TEXT), min(size, shown))
 
 
-def _compiles(pattern: str) -> bool:
+def _is_accepted(pattern: str) -> bool:
     """Return whether jsonschema-rs accepts a pattern."""
     import jsonschema_rs
 

@@ -89,11 +89,13 @@ def parse_regex(text: str) -> RegexPart:
         parsed = parser.parse(text)
     except (re.error, OverflowError) as error:
         raise UnsupportedRegex(f"not a regular expression ({error})") from error
-    return _sequence(parsed, parsed.state.flags & ~re.UNICODE & ~re.VERBOSE)
+    return _parse_sequence(parsed, parsed.state.flags & ~re.UNICODE & ~re.VERBOSE)
 
 
-def _sequence(operations: Any, flags: int) -> RegexPart:
-    found = tuple(_part(str(operation), argument, flags) for operation, argument in operations)
+def _parse_sequence(operations: Any, flags: int) -> RegexPart:
+    found = tuple(
+        _parse_part(str(operation), argument, flags) for operation, argument in operations
+    )
     return found[0] if len(found) == 1 else Sequence(found)
 
 
@@ -111,35 +113,35 @@ _NO_LIKE: Final = {
 }
 
 
-def _part(name: str, argument: Any, flags: int) -> RegexPart:
+def _parse_part(name: str, argument: Any, flags: int) -> RegexPart:
     """Return one parsed element of Python's regular expression parser as a part."""
     if name == "LITERAL":
-        return _chars([(argument, argument)], flags)
+        return _build_chars([(argument, argument)], flags)
     if name == "NOT_LITERAL":
-        return _chars(complement(_ignore_case([(argument, argument)], flags)), 0)
+        return _build_chars(complement(_ignore_case([(argument, argument)], flags)), 0)
     if name == "ANY":
-        return _chars([(0, LAST)] if flags & re.DOTALL else complement(_LINE_ENDS), 0)
+        return _build_chars([(0, LAST)] if flags & re.DOTALL else complement(_LINE_ENDS), 0)
     if name == "IN":
-        return _members(argument, flags)
+        return _parse_character_class(argument, flags)
     if name == "AT":
         kind = _PLACES.get(str(argument))
         if kind is None or (flags & re.MULTILINE and kind in (START, END)):
             raise UnsupportedRegex("the start and end of lines are not allowed")
         return Anchor(kind)
     if name == "BRANCH":
-        return Choice(tuple(_sequence(branch, flags) for branch in argument[1]))
+        return Choice(tuple(_parse_sequence(branch, flags) for branch in argument[1]))
     if name == "SUBPATTERN":
         _, added, removed, inner = argument
-        return _sequence(inner, (flags | added) & ~removed & ~re.VERBOSE)
+        return _parse_sequence(inner, (flags | added) & ~removed & ~re.VERBOSE)
     if name in ("MAX_REPEAT", "MIN_REPEAT"):
         minimum, maximum, inner = argument
         bound = None if str(maximum) == "MAXREPEAT" else int(maximum)
-        return Repetition(_sequence(inner, flags), int(minimum), bound, name == "MIN_REPEAT")
+        return Repetition(_parse_sequence(inner, flags), int(minimum), bound, name == "MIN_REPEAT")
     raise UnsupportedRegex(f"{_NO_LIKE.get(name, name.lower())} is not allowed")
 
 
-def _members(argument: Any, flags: int) -> RegexPart:
-    """Return the class of characters that a bracket expression lists."""
+def _parse_character_class(argument: Any, flags: int) -> RegexPart:
+    """Return the class of characters in a bracket expression."""
     found: Ranges = []
     negated = False
     for operation, value in argument:
@@ -159,7 +161,7 @@ def _members(argument: Any, flags: int) -> RegexPart:
         else:
             raise UnsupportedRegex(f"{name.lower()} is not allowed")
     folded = _ignore_case(found, flags)
-    return _chars(complement(folded) if negated else folded, 0)
+    return _build_chars(complement(folded) if negated else folded, 0)
 
 
 def _ignore_case(ranges: Ranges, flags: int) -> Ranges:
@@ -173,7 +175,7 @@ def _ignore_case(ranges: Ranges, flags: int) -> Ranges:
     return [*ranges, *((code, code) for code in others)]
 
 
-def _chars(ranges: Ranges, flags: int) -> Chars:
+def _build_chars(ranges: Ranges, flags: int) -> Chars:
     whole: Ranges = []
     for first, last in merge_ranges(_ignore_case(ranges, flags)):
         if first < _SURROGATES[0]:

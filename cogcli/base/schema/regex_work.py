@@ -69,8 +69,8 @@ class _NotLinear(Exception):
 
 
 class _Continuation(NamedTuple):
-    """What follows a part: its possible first characters, whether it always matches, its maximum
-    width.
+    """The text after a part: its possible first characters, whether it always matches, and its maximum width in
+    characters.
     """
 
     begins: tuple[tuple[int, int], ...]
@@ -88,7 +88,7 @@ def _search_steps(part: RegexPart) -> float:
         case Anchor(kind=regex_parser.START) | Sequence((Anchor(kind=regex_parser.START), *_)):
             return steps  # it is tried at one position only
         case _:
-            return steps * (_widths(part)[1] + 1)
+            return steps * (_width_range(part)[1] + 1)
 
 
 def _trim_part(part: RegexPart) -> RegexPart:
@@ -121,7 +121,7 @@ def _count_steps(part: RegexPart, after: _Continuation, *, repeated: bool) -> fl
         case Sequence(parts):
             for each in reversed(parts):
                 found *= _count_steps(each, after, repeated=repeated)
-                after = _prepend(each, after)
+                after = _prepend_part(each, after)
         case Choice():
             found = _choice_steps(part, after, repeated=repeated)
         case Repetition():
@@ -133,7 +133,7 @@ def _count_steps(part: RegexPart, after: _Continuation, *, repeated: bool) -> fl
 
 def _choice_steps(part: Choice, after: _Continuation, *, repeated: bool) -> float:
     steps = [_count_steps(each, after, repeated=repeated) for each in part.parts]
-    begins = [_prepend(each, after).begins for each in part.parts]
+    begins = [_prepend_part(each, after).begins for each in part.parts]
     if not any(_share_character(one, other) for one, other in combinations(begins, 2)):
         return max(steps)
     if repeated:
@@ -143,14 +143,14 @@ def _choice_steps(part: Choice, after: _Continuation, *, repeated: bool) -> floa
 
 def _repetition_steps(part: Repetition, after: _Continuation, *, repeated: bool) -> float:
     many = part.maximum is None or part.maximum > 1
-    if many and _widths(part.part)[0] == 0:
+    if many and _width_range(part.part)[0] == 0:
         raise _NotLinear
     inner = _count_steps(
         part.part, _continuation_of_iteration(part, after), repeated=repeated or many
     )
     if part.minimum == part.maximum:
         return int(int(inner) ** part.minimum)
-    begins = _prepend(part.part, after).begins
+    begins = _prepend_part(part.part, after).begins
     if after.succeeds or not _share_character(begins, after.begins):
         return inner
     if repeated:
@@ -159,18 +159,18 @@ def _repetition_steps(part: Repetition, after: _Continuation, *, repeated: bool)
 
 
 def _continuation_of_iteration(part: Repetition, after: _Continuation) -> _Continuation:
-    """Return what can follow one iteration: another iteration, or `after`."""
+    """Return the continuation after one iteration: another iteration, or `after`."""
     if part.maximum == 1:
         return after
-    begins = _union(_prepend(part.part, after).begins, after.begins)
+    begins = _union_ranges(_prepend_part(part.part, after).begins, after.begins)
     return _Continuation(
-        begins, after.succeeds and part.minimum <= 1, _widths(part)[1] + after.width
+        begins, after.succeeds and part.minimum <= 1, _width_range(part)[1] + after.width
     )
 
 
-def _prepend(part: RegexPart, after: _Continuation) -> _Continuation:
+def _prepend_part(part: RegexPart, after: _Continuation) -> _Continuation:
     """Return the continuation that consists of this part, then `after`."""
-    minimum, maximum = _widths(part)
+    minimum, maximum = _width_range(part)
     width = maximum + after.width
     match part:
         case Chars(ranges):
@@ -179,20 +179,20 @@ def _prepend(part: RegexPart, after: _Continuation) -> _Continuation:
             return _Continuation(() if kind == END else after.begins, False, width)
         case Sequence(parts):
             for each in reversed(parts):
-                after = _prepend(each, after)
+                after = _prepend_part(each, after)
             return after
         case Choice(parts):
-            found = [_prepend(each, after) for each in parts]
-            begins = _union(*(each.begins for each in found))
+            found = [_prepend_part(each, after) for each in parts]
+            begins = _union_ranges(*(each.begins for each in found))
             return _Continuation(begins, any(each.succeeds for each in found), width)
         case Repetition():
-            begins = () if part.maximum == 0 else _prepend(part.part, after).begins
+            begins = () if part.maximum == 0 else _prepend_part(part.part, after).begins
             if minimum == 0:
-                return _Continuation(_union(begins, after.begins), after.succeeds, width)
+                return _Continuation(_union_ranges(begins, after.begins), after.succeeds, width)
             return _Continuation(begins, False, width)
 
 
-def _widths(part: RegexPart) -> tuple[int, float]:
+def _width_range(part: RegexPart) -> tuple[int, float]:
     """Return the minimum and maximum number of characters that a part matches. The maximum may be
     infinite.
     """
@@ -202,23 +202,23 @@ def _widths(part: RegexPart) -> tuple[int, float]:
         case Anchor():
             return 0, 0
         case Sequence(parts):
-            minimum, maximum = zip((0, 0), *map(_widths, parts), strict=True)
+            minimum, maximum = zip((0, 0), *map(_width_range, parts), strict=True)
             return sum(minimum), sum(maximum)
         case Choice(parts):
-            minimum, maximum = zip(*map(_widths, parts), strict=True)
+            minimum, maximum = zip(*map(_width_range, parts), strict=True)
             return min(minimum), max(maximum)
         case Repetition():
             return _repetition_widths(part)
 
 
 def _repetition_widths(part: Repetition) -> tuple[int, float]:
-    minimum, maximum = _widths(part.part)
+    minimum, maximum = _width_range(part.part)
     # A float product becomes infinite, not large.
     times = inf if part.maximum is None else float(part.maximum)
     return part.minimum * minimum, maximum * times if maximum and times else 0
 
 
-def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def _union_ranges(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     return tuple(regex_parser.merge_ranges([each for some in ranges for each in some]))
 
 

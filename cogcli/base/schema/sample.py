@@ -70,7 +70,9 @@ class _SampleSearch:
 
     def fitting(self) -> Iterator[object]:
         """Yield values that fit, the likeliest first."""
-        return (value for value in self._candidates(self._schema) if fits(self._schema, value))
+        return (
+            value for value in self._iterate_candidates(self._schema) if fits(self._schema, value)
+        )
 
     def _search_part(self, part: object) -> _SampleSearch:
         """Return the search for a part of a schema, with the definitions of the root."""
@@ -80,7 +82,7 @@ class _SampleSearch:
         }
         return _SampleSearch({**own, **kept}, self._depth + 1, self._steps_left)
 
-    def _first(self, part: object) -> object:
+    def _first_fitting(self, part: object) -> object:
         """Return the first value that fits a part of a schema; `_NOTHING` if none is found."""
         return next(self._search_part(part).fitting(), _NOTHING)
 
@@ -89,7 +91,7 @@ class _SampleSearch:
         self._steps_left[0] -= 1 + len(keywords.mapping(schema, "$defs")) // 10
         return self._steps_left[0] < 0
 
-    def _candidates(self, schema: object) -> Iterator[object]:
+    def _iterate_candidates(self, schema: object) -> Iterator[object]:
         """Yield values to try, the likeliest to fit first."""
         if not isinstance(schema, dict):
             yield from () if schema is False else (None,)
@@ -97,63 +99,67 @@ class _SampleSearch:
         if self._depth > _DEEPEST or self._is_used_up(schema):
             return
         yield from _author_values(schema)
-        schema = _resolve(schema, self._root)
+        schema = _merge_references(schema, self._root)
         yield from _author_values(schema)
         deeper = _SampleSearch(self._root, self._depth + 1, self._steps_left)
         for keyword in ("oneOf", "anyOf"):
             for option in keywords.items(schema, keyword):
-                yield from deeper._candidates(_merge(_drop_keyword(schema, keyword), option))
-        for kind in _kinds(schema):
+                yield from deeper._iterate_candidates(
+                    _merge_schemas(_drop_keyword(schema, keyword), option)
+                )
+        for kind in _types_to_try(schema):
             yield from self._values_of_type(kind, schema)
         yield from _SPARE
 
     def _values_of_type(self, kind: str, schema: Json) -> Iterator[object]:
         match kind:
             case "object":
-                yield from self._object(schema)
+                yield from self._object_candidates(schema)
             case "array":
-                yield from self._array(schema)
+                yield from self._array_candidates(schema)
             case "string":
-                yield from _text(schema)
+                yield from _text_candidates(schema)
             case "integer" | "number":
-                yield from _number(schema, whole=kind == "integer")
+                yield from _number_candidates(schema, whole=kind == "integer")
             case "boolean":
                 yield from (False, True)
             case "null":
                 yield None
 
-    def _object(self, schema: Json) -> Iterator[Json]:
+    def _object_candidates(self, schema: Json) -> Iterator[Json]:
         properties = keywords.mapping(schema, "properties")
         additional = schema.get("additionalProperties", True)
         if (keywords.count(schema, "minProperties") or 0) > _MAX_NODES:
             return
         made: Json = {}
         for name in _member_names(schema):
-            made[name] = self._first(properties.get(name, additional))
+            made[name] = self._first_fitting(properties.get(name, additional))
             if made[name] is _NOTHING:
                 return
         if has_at_most_values(made, _MAX_NODES):
             yield made
 
-    def _array(self, schema: Json) -> Iterator[list[object]]:
+    def _array_candidates(self, schema: Json) -> Iterator[list[object]]:
         fixed = keywords.items(schema, "prefixItems")
         more = schema.get("contains", schema.get("items", True))
         made: list[object] = []
         for number in range(min(_min_items(schema), _MAX_ITEMS)):
             part = fixed[number] if number < len(fixed) else more
-            found = self._search_part(part)._distinct(made) if schema.get("uniqueItems") else None
-            made.append(self._first(part) if found is None else found)
+            found = (
+                self._search_part(part)._find_distinct(made) if schema.get("uniqueItems") else None
+            )
+            made.append(self._first_fitting(part) if found is None else found)
             if made[-1] is _NOTHING:
                 return
         if has_at_most_values(made, _MAX_NODES):
             yield made
 
-    def _distinct(self, excluded: list[object]) -> object:
+    def _find_distinct(self, excluded: list[object]) -> object:
         """Return a fitting value that is not in `excluded`, or None if none is found."""
         first = keywords.count(self._root, "minimum") or 0
         numbers = range(first, first + len(excluded) + 2)
         texts = (f"a{n}" for n in range(len(excluded) + 2))
-        for value in (*self._candidates(self._root), *numbers, *texts):
+        for value in (*self._iterate_candidates(self._root), *numbers, *texts):
             if value in excluded or self._is_used_up(self._root):
                 continue
             if fits(self._root, value):
@@ -161,7 +167,7 @@ class _SampleSearch:
         return None
 
 
-def _kinds(schema: Json) -> list[str]:
+def _types_to_try(schema: Json) -> list[str]:
     """Return the types to try, null last. If a schema names no type, its keywords imply one."""
     one = keywords.text(schema, "type")
     named = keywords.names(schema, "type") if one is None else [one]
@@ -197,7 +203,7 @@ def _author_values(schema: Json) -> Iterator[object]:
     yield from keywords.items(schema, "enum")
 
 
-def _resolve(schema: Json, root: object) -> Json:
+def _merge_references(schema: Json, root: object) -> Json:
     """Return the schema with its reference and `allOf` merged in.
 
     A reference that does not resolve restricts nothing.
@@ -206,9 +212,11 @@ def _resolve(schema: Json, root: object) -> Json:
         reference, parts = keywords.text(schema, "$ref"), keywords.items(schema, "allOf")
         if reference is not None:
             target = find_at(root, parse_reference(reference))
-            schema = _merge(_drop_keyword(schema, "$ref"), {} if target is NOWHERE else target)
+            schema = _merge_schemas(
+                _drop_keyword(schema, "$ref"), {} if target is NOWHERE else target
+            )
         elif parts:
-            schema = reduce(_merge, parts, _drop_keyword(schema, "allOf"))
+            schema = reduce(_merge_schemas, parts, _drop_keyword(schema, "allOf"))
         else:
             break
     return schema
@@ -218,7 +226,7 @@ def _drop_keyword(schema: Json, keyword: str) -> Json:
     return {key: value for key, value in schema.items() if key != keyword}
 
 
-def _merge(first: Json, second: object) -> Json:
+def _merge_schemas(first: Json, second: object) -> Json:
     """Return one schema from two schemas that both apply, as far as their keywords can be merged.
 
     The final check decides whether a value fits.
@@ -256,7 +264,7 @@ _IMPLYING: Final = {
 }
 
 
-def _text(schema: Json) -> Iterator[str]:
+def _text_candidates(schema: Json) -> Iterator[str]:
     minimum = min(keywords.count(schema, "minLength") or 0, _MAX_LENGTH)
     pattern = keywords.text(schema, "pattern")
     if pattern is not None:
@@ -287,7 +295,7 @@ _FORMATS: Final = {
 """A text per format: formats are not asserted here, but a consumer of the value may assert them."""
 
 
-def _number(schema: Json, *, whole: bool) -> Iterator[int | float]:
+def _number_candidates(schema: Json, *, whole: bool) -> Iterator[int | float]:
     """Yield the number nearest to zero within the bounds that is a multiple of `multipleOf`."""
     step = keywords.number(schema, "multipleOf") or 1
     bounds = [(keywords.number(schema, keyword), upwards) for keyword, upwards in _BOUNDS]
@@ -333,24 +341,24 @@ def sample_text(pattern: str, *, repeats: int = 0) -> str | None:
     if refusal(pattern):
         return None
     try:
-        text = _sample(parse_regex(pattern), repeats)
+        text = _sample_part(parse_regex(pattern), repeats)
     except (_NoText, RecursionError):
         return None
     return None if errors({"pattern": pattern}, text) else text
 
 
-def _sample(part: RegexPart, repeats: int) -> str:
+def _sample_part(part: RegexPart, repeats: int) -> str:
     match part:
         case Chars(ranges):
             return _sample_character(ranges)
         case Anchor():
             return ""
         case Sequence(parts):
-            text = "".join(_sample(each, repeats) for each in parts)
+            text = "".join(_sample_part(each, repeats) for each in parts)
         case Choice(parts):
-            text = _sample(parts[0], repeats)
+            text = _sample_part(parts[0], repeats)
         case Repetition():
-            once = _sample(part.part, repeats)
+            once = _sample_part(part.part, repeats)
             maximum = part.minimum + repeats
             times = maximum if part.maximum is None else min(maximum, part.maximum)
             if len(once) * times > _MAX_LENGTH:

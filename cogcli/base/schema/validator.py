@@ -44,7 +44,7 @@ def errors(schema: object, value: object) -> list[tuple[str, str]]:
     A schema that cannot be applied yields `UNUSABLE` for every value. A check that would take too
     long yields `TOO_MUCH`.
     """
-    ready = _compile(orjson.dumps(schema), engine())
+    ready = _compile_schema(orjson.dumps(schema), engine())
     if ready is None:
         return [("", UNUSABLE)]
     if _exceeds_max_work(ready, value):
@@ -74,7 +74,7 @@ def refused_patterns(schema: object) -> tuple[str, ...]:
 
 def is_usable(schema: object) -> bool:
     """Return whether a schema can be applied, apart from its patterns."""
-    return _compile(orjson.dumps(schema), engine()) is not None
+    return _compile_schema(orjson.dumps(schema), engine()) is not None
 
 
 def _refusal_text(pattern: str) -> str:
@@ -84,7 +84,7 @@ def _refusal_text(pattern: str) -> str:
 
 def fits(schema: object, value: object) -> bool:
     """Return whether a value fits a schema; False if that cannot be checked."""
-    ready = _compile(orjson.dumps(schema), engine())
+    ready = _compile_schema(orjson.dumps(schema), engine())
     if ready is None or _exceeds_max_work(ready, value):
         return False
     return ready.compiled.fits(value)
@@ -119,9 +119,9 @@ class _CompiledSchema(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _compile(schema: bytes, engine: str) -> _CompiledSchema | None:
+def _compile_schema(schema: bytes, engine: str) -> _CompiledSchema | None:
     """Return the schema compiled for an engine; None if it cannot be applied."""
-    ready = _normalize(schema, engine)
+    ready = _normalize_schema(schema, engine)
     if ready is None:
         return None
     try:
@@ -133,11 +133,11 @@ def _compile(schema: bytes, engine: str) -> _CompiledSchema | None:
 
 def normalized(schema: object) -> NormalizedSchema | None:
     """Return the schema normalized for the engine in use; None if it cannot be applied."""
-    return _normalize(orjson.dumps(schema), engine())
+    return _normalize_schema(orjson.dumps(schema), engine())
 
 
 @lru_cache(maxsize=512)
-def _normalize(schema: bytes, engine: str) -> NormalizedSchema | None:
+def _normalize_schema(schema: bytes, engine: str) -> NormalizedSchema | None:
     """Return the normalized schema; None if it cannot be applied.
 
     The engine is part of the cache key, because patterns depend on it.

@@ -72,7 +72,7 @@ def wall_state() -> SandboxState:
     """Return the wall of this machine. As a test, one process enters it."""
     task = ConfinedTask(_PROBE, wall="required", read=python_files())
     try:
-        end = _run(task, b"")
+        end = _run_task(task, b"")
         found = loads(end.stdout)["result"]["wall"] if end.code == 0 else None
     except (OSError, ValueError, KeyError, TypeError, InvalidJson) as error:
         return SandboxState(None, f"a process could not be put behind it: {error}"[:_MAX_TEXT])
@@ -90,11 +90,11 @@ def call_function(
     about: str = "",
     read: Sequence[str] = (),
 ) -> Json:
-    """Call `module:name` with the bytes and the arguments in a confined process. Return its result.
+    """Call `module:name` with the bytes and the arguments in a confined process, and return its result.
 
-    Messages begin with `about`. The process can read the files and folders in `read`. Raise Refused
-    as the function does, `bad-data` if the process crashes, `too-large` if it exceeds a limit, and
-    ModuleNotFoundError for a library that is not installed.
+    Messages begin with `about`. The process can read the files and folders in `read`. Raise the Refused of the
+    function, `bad-data` if the process crashes, `too-large` if it exceeds a limit. Raise ModuleNotFoundError for a
+    library that is not installed.
     """
     if content is not None and len(content) > limits.input_bytes:
         raise Refused(
@@ -107,7 +107,7 @@ def call_function(
         has_content=content is not None,
         read=[*python_files(), *read],
     )
-    end = _run(task, content or b"")
+    end = _run_task(task, content or b"")
     if end.timed_out:
         raise Refused("too-large", f"{about}not done after {limits.seconds} seconds")
     try:
@@ -119,7 +119,7 @@ def call_function(
             f"{about}reading it broke off, or took more than {bounds} or {limit:,} bytes of output"
         )
         raise Refused("too-large", text) from None
-    return _result(answer, about)
+    return _checked_result(answer, about)
 
 
 def run_program(
@@ -146,7 +146,7 @@ def run_program(
         scratch=scratch,
         environ=dict(environ or {}),
     )
-    end = _run(task, content or b"")
+    end = _run_task(task, content or b"")
     if end.missing:
         why = end.missing
         raise Refused(
@@ -157,7 +157,7 @@ def run_program(
     return end
 
 
-def _result(answer: object, about: str) -> Json:
+def _checked_result(answer: object, about: str) -> Json:
     """Return the result in an answer.
 
     The process is not trusted, so its answer is checked completely.
@@ -173,7 +173,7 @@ def _result(answer: object, about: str) -> Json:
     raise Refused(reason, about + (message or "reading it broke off"), hint)
 
 
-def _run(task: ConfinedTask, content: bytes) -> ProgramEnd:
+def _run_task(task: ConfinedTask, content: bytes) -> ProgramEnd:
     mark = secrets.token_hex(16)  # only the process before its task knows it
     limits = task.limits
     head = json.dumps(task._replace(mark=mark)._asdict()).encode()
@@ -188,7 +188,7 @@ def _run(task: ConfinedTask, content: bytes) -> ProgramEnd:
         source.seek(0)
         # No part of the command comes from data: our interpreter, our program, our import path.
         process = subprocess.Popen(  # noqa: S603
-            command, stdin=source, stdout=out, stderr=err, env=_variables(), close_fds=True
+            command, stdin=source, stdout=out, stderr=err, env=_process_variables(), close_fds=True
         )
         try:
             late = not _ends_in_time(process, limits.seconds, task.scratch)
@@ -238,7 +238,7 @@ def _read_start(file: IO[bytes], limit: int) -> bytes:
     return file.read(limit)
 
 
-def _variables() -> dict[str, str]:
+def _process_variables() -> dict[str, str]:
     """Return the variables that a process needs to start: one on Windows, none on other systems."""
     return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
 

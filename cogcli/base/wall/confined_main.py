@@ -38,7 +38,7 @@ def main() -> None:
     if task.command:
         _replace_by_program(task)
     answer = _call_function(task) if task.function else {"result": {"wall": parts}}
-    _write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
+    _write_answer_and_exit(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _read_task() -> bytes:
@@ -99,10 +99,9 @@ def _call_function(task: ConfinedTask) -> dict[str, object]:
         sys.stdout = out
 
 
-def _write(data: bytes) -> None:
-    """Write the answer and end the process.
-
-    If the answer exceeds the file limit, the process ends with what was written so far.
+def _write_answer_and_exit(data: bytes) -> None:
+    """Write the answer and end the process. If the answer exceeds the file limit, the process ends after a partial
+    write.
     """
     rest = memoryview(data)
     try:

@@ -86,7 +86,7 @@ def enter(
     same way. `programs`: whether the process may replace itself by a program. Raise SandboxUnavailable; by
     then, the process may have lost rights.
     """
-    machine = _machine()
+    machine = _find_machine()
     _close_others(keep)
     os.environ.clear()
     _join_new_keyring()
@@ -111,7 +111,7 @@ def enter(
 
 def die_with_parent() -> None:
     """Let the kernel end this process when the thread that started it ends."""
-    _libc().prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    _load_libc().prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
 def package_folder() -> str:
@@ -120,12 +120,10 @@ def package_folder() -> str:
 
 
 def python_files() -> list[str]:
-    """Return the files and folders that Python imports from: its library, installed packages and
-    this package.
+    """Return the files and folders that Python imports from: its library, installed packages and this package.
 
-    A folder of the import path is excluded if it is the working directory, or the user's home or
-    above it. A checkout of cogcli is excluded, too. The folder that cogcli is installed in stays,
-    because it contains the other packages.
+    A folder of the import path is excluded if it is the working directory, or the user's home or above it. A checkout
+    of cogcli is excluded, too. The installation folder of cogcli is included, because it contains the other packages.
     """
     import sysconfig
 
@@ -139,16 +137,16 @@ def python_files() -> list[str]:
     if library and os.path.isfile(os.path.join(library, shared)):
         paths.append(library)
     kept = [path for path in paths if os.path.isabs(path) and os.path.exists(path)]
-    return sorted({path for path in kept if not any(_contains(path, place) for place in closed)})
+    return sorted({path for path in kept if not any(_is_below(path, place) for place in closed)})
 
 
-def _contains(folder: str, path: str) -> bool:
+def _is_below(folder: str, path: str) -> bool:
     """Return whether a path is this folder, or below it."""
     real = os.path.realpath(folder)
     return path == real or path.startswith(real.rstrip(os.sep) + os.sep)
 
 
-def _machine() -> system_calls.Machine:
+def _find_machine() -> system_calls.Machine:
     """Return the kind of processor. Raise SandboxUnavailable if the wall does not support it."""
     machine = system_calls.MACHINES.get(platform.machine()) if sys.platform == "linux" else None
     if machine is None or struct.calcsize("P") != 8:
@@ -169,17 +167,16 @@ def _close_others(keep: Sequence[int]) -> None:
 
 
 def _join_new_keyring() -> None:
-    """Leave the keyring of the session, if the kernel has keyrings."""
+    """Replace the session's keyring with a new one, if the kernel has keyrings."""
     number = system_calls.KEYCTL[platform.machine()]
-    _libc().syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)
+    _load_libc().syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)
 
 
 def _enter_name_spaces(visible: Sequence[str], scratch: str) -> tuple[bool, str]:
-    """Return whether this process is now in its own name spaces, and if not, why.
+    """Return whether this process is now in new name spaces, and if not, the reason.
 
-    There are two children. The first child leaves the name spaces of the system. The second child
-    is the first process in the new name spaces and continues. If either fails, the caller continues
-    without name spaces: it has not left any.
+    Two children are forked. The first child leaves the name spaces of the system. The second child is the first process
+    in the new name spaces and continues. If either fails, the caller continues in the system's name spaces.
     """
     read, write = os.pipe()
     outer = os.fork()
@@ -231,7 +228,7 @@ def _wait_for(child: int) -> NoReturn:
 
 def _drop_privileges() -> None:
     """Give up all capabilities permanently, even those of root."""
-    libc = _libc()
+    libc = _load_libc()
     for number in range(_MAX_CAPABILITIES):
         libc.prctl(_DROP_BOUND, number, 0, 0, 0)
     head = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
@@ -244,10 +241,10 @@ def _set_filter(machine: system_calls.Machine, *, signals: bool, programs: bool)
     code = system_calls.filter_program(machine, signals=signals, programs=programs)
     lines = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
-    if _libc().prctl(_SECCOMP, _FILTER, program, 0, 0):
+    if _load_libc().prctl(_SECCOMP, _FILTER, program, 0, 0):
         number = ctypes.get_errno()
         raise SandboxUnavailable(f"seccomp: {os.strerror(number)}")
 
 
-def _libc() -> ctypes.CDLL:
+def _load_libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)

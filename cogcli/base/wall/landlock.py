@@ -28,7 +28,7 @@ _SOCKETS_AND_SIGNALS: Final = 3
 
 def kernel_version() -> int:
     """Return the Landlock version of this kernel; 0 if it has none."""
-    return max(0, _call(_CREATE, None, 0, _VERSION_OF_KERNEL))
+    return max(0, _system_call(_CREATE, None, 0, _VERSION_OF_KERNEL))
 
 
 def keeps_signals(version: int) -> bool:
@@ -54,40 +54,42 @@ def restrict(
     scopes = _SOCKETS_AND_SIGNALS if keeps_signals(version) else 0
     attributes = struct.pack("=QQQ", handled, network, scopes)
     size = 24 if scopes else 16 if network else 8
-    rules = _check(_call(_CREATE, attributes, size, 0))
+    rules = _raise_on_error(_system_call(_CREATE, attributes, size, 0))
     try:
         granted = _READ_FILE | _READ_DIR | (_EXECUTE if programs else 0)
         for path in read:
-            _grant(rules, path, granted & handled)
+            _grant_path(rules, path, granted & handled)
         for path in listed:
-            _grant(rules, path, _READ_DIR & handled)
+            _grant_path(rules, path, _READ_DIR & handled)
         for path in write:
             own = granted | _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE
-            _grant(rules, path, own & handled)
-        _check(_call(_RESTRICT, rules, 0))
+            _grant_path(rules, path, own & handled)
+        _raise_on_error(_system_call(_RESTRICT, rules, 0))
     finally:
         os.close(rules)
 
 
-def _grant(rules: int, path: str, rights: int) -> None:
+def _grant_path(rules: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # a file that does not exist needs no right
     try:
         rights &= -1 if stat.S_ISDIR(os.fstat(place).st_mode) else _OF_FILES
-        _check(_call(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0))
+        _raise_on_error(
+            _system_call(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0)
+        )
     finally:
         os.close(place)
 
 
-def _call(number: int, *arguments: object) -> int:
+def _system_call(number: int, *arguments: object) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     values = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
     return int(libc.syscall(ctypes.c_long(number), *values))
 
 
-def _check(result: int) -> int:
+def _raise_on_error(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

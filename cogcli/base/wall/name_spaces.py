@@ -30,10 +30,10 @@ def leave() -> None:
     Raise OSError.
     """
     user, group = os.geteuid(), os.getegid()
-    _check(_libc().unshare(_NEW))
-    _write("/proc/self/setgroups", b"deny")
-    _write("/proc/self/uid_map", f"{_INSIDE} {user} 1".encode())
-    _write("/proc/self/gid_map", f"{_INSIDE} {group} 1".encode())
+    _raise_on_error(_load_libc().unshare(_NEW))
+    _write_file("/proc/self/setgroups", b"deny")
+    _write_file("/proc/self/uid_map", f"{_INSIDE} {user} 1".encode())
+    _write_file("/proc/self/gid_map", f"{_INSIDE} {group} 1".encode())
 
 
 def build_root(read: Iterable[str], scratch: str) -> None:
@@ -42,22 +42,22 @@ def build_root(read: Iterable[str], scratch: str) -> None:
 
     Raise OSError.
     """
-    _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
-    _mount("tmpfs", _ROOT, "tmpfs", _MS_NOSUID | _MS_NODEV, _SIZE)
+    _mount_at("none", "/", None, _MS_REC | _MS_PRIVATE)
+    _mount_at("tmpfs", _ROOT, "tmpfs", _MS_NOSUID | _MS_NODEV, _SIZE)
     for path in sorted(set(read), key=len):
-        _bind(path)
+        _bind_path(path)
     if scratch:
         os.makedirs(_ROOT + scratch, exist_ok=True)
-        _mount("tmpfs", _ROOT + scratch, "tmpfs", _MS_NOSUID | _MS_NODEV, _SIZE)
+        _mount_at("tmpfs", _ROOT + scratch, "tmpfs", _MS_NOSUID | _MS_NODEV, _SIZE)
     os.mkdir(f"{_ROOT}/.old")
-    _check(_libc().pivot_root(_ROOT.encode(), f"{_ROOT}/.old".encode()))
+    _raise_on_error(_load_libc().pivot_root(_ROOT.encode(), f"{_ROOT}/.old".encode()))
     os.chdir(scratch or "/")
-    _check(_libc().umount2(b"/.old", _MNT_DETACH))
+    _raise_on_error(_load_libc().umount2(b"/.old", _MNT_DETACH))
     os.rmdir("/.old")
-    _mount("none", "/", None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+    _mount_at("none", "/", None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
 
-def _bind(path: str) -> None:
+def _bind_path(path: str) -> None:
     """Bind one path into the new root. For a link, bind its target as well."""
     inside = _ROOT + path
     if not os.path.exists(path) or os.path.lexists(inside):
@@ -66,35 +66,37 @@ def _bind(path: str) -> None:
     if os.path.islink(path):
         os.makedirs(os.path.dirname(inside), exist_ok=True)
         os.symlink(real, inside)
-        _bind(real)
+        _bind_path(real)
         return
     if os.path.isdir(path):
         os.makedirs(inside)
     else:
         os.makedirs(os.path.dirname(inside), exist_ok=True)
-        _write(inside, b"")
-    _mount(path, inside, None, _MS_BIND | _MS_REC)
+        _write_file(inside, b"")
+    _mount_at(path, inside, None, _MS_BIND | _MS_REC)
     is_device = real.startswith("/dev/")
     if not is_device:
         kept = os.statvfs(path).f_flag & _KEPT
-        _mount("none", inside, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | kept)
+        _mount_at("none", inside, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | kept)
 
 
-def _libc() -> ctypes.CDLL:
+def _load_libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
+def _mount_at(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
     names = (os.fsencode(source), os.fsencode(target), kind.encode() if kind else None)
-    _check(_libc().mount(*names, ctypes.c_ulong(flags), data.encode() or None), target)
+    _raise_on_error(
+        _load_libc().mount(*names, ctypes.c_ulong(flags), data.encode() or None), target
+    )
 
 
-def _check(result: int, path: str = "") -> None:
+def _raise_on_error(result: int, path: str = "") -> None:
     if result:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path or None)
 
 
-def _write(path: str, content: bytes) -> None:
+def _write_file(path: str, content: bytes) -> None:
     with open(path, "wb") as file:
         file.write(content)

@@ -184,7 +184,7 @@ def filter_program(machine: Machine, *, signals: bool, programs: bool) -> bytes:
 
     `signals`: whether signals may be sent, because another part of the wall confines them.
     `programs`: whether the process may replace itself by a program."""
-    lines = [*_head(machine)]
+    lines = [*_machine_check(machine)]
     refused = _parse_numbers(_REFUSED, machine)
     refused |= {} if signals else _parse_numbers(_SIGNALS, machine)
     refused |= {} if programs else _parse_numbers(_PROGRAMS, machine)
@@ -205,11 +205,8 @@ Line = tuple[int, int, int, int]
 """An instruction: its operation, the lines to skip if it holds and if it does not, and a number."""
 
 
-def _head(machine: Machine) -> Iterator[Line]:
-    """Yield lines that end a process if it uses the calls of another machine.
-
-    The calls of x32 fail as nonexistent.
-    """
+def _machine_check(machine: Machine) -> Iterator[Line]:
+    """Yield the lines that end a process if it uses the calls of another machine. Calls of x32 fail as nonexistent."""
     yield (_LOAD, 0, 0, _ARCH_AT)
     yield (_EQUAL, 1, 0, machine.audit)
     yield (_RETURN, 0, 0, _KILL)
@@ -227,7 +224,7 @@ def _unless_equal(
     argument: int, allowed_numbers: tuple[int, ...], mask: int = 0xFFFFFFFF
 ) -> list[Line]:
     """Return lines that refuse the call unless the low half of an argument is one of these numbers."""
-    lines: list[Line] = [_load(argument), (_AND, 0, 0, mask)]
+    lines: list[Line] = [_load_half(argument), (_AND, 0, 0, mask)]
     for index, number in enumerate(allowed_numbers):
         lines.append((_EQUAL, len(allowed_numbers) - index, 0, number))
     return [*lines, (_RETURN, 0, 0, _ERRNO | _EPERM), (_RETURN, 0, 0, _ALLOW)]
@@ -235,13 +232,13 @@ def _unless_equal(
 
 def _if_equal(argument: int, refused_numbers: tuple[int, ...]) -> list[Line]:
     """Return lines that refuse the call if the low half of an argument is one of these numbers."""
-    lines: list[Line] = [_load(argument)]
+    lines: list[Line] = [_load_half(argument)]
     for index, number in enumerate(refused_numbers):
         lines.append((_EQUAL, len(refused_numbers) - index, 0, number))
     return [*lines, (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ERRNO | _EPERM)]
 
 
-def _load(argument: int, *, high: bool = False) -> Line:
+def _load_half(argument: int, *, high: bool = False) -> Line:
     """Return the line that loads half of an argument."""
     return (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument + (4 if high else 0))
 
@@ -249,7 +246,7 @@ def _load(argument: int, *, high: bool = False) -> Line:
 def _allow_only_threads() -> list[Line]:
     """Return lines that let `clone` create threads but not processes."""
     return [
-        _load(0),
+        _load_half(0),
         (_ANY_BIT, 1, 0, _CLONE_THREAD),
         (_RETURN, 0, 0, _ERRNO | _EPERM),
         (_RETURN, 0, 0, _ALLOW),
@@ -262,7 +259,7 @@ def _refuse_truncation(argument: int) -> list[Line]:
     Older versions of Landlock allow that.
     """
     return [
-        _load(argument),
+        _load_half(argument),
         (_ANY_BIT, 0, 2, _TRUNCATE),
         (_ANY_BIT, 1, 0, _ACCESS_MODE),
         (_RETURN, 0, 0, _ERRNO | _EPERM),
@@ -275,15 +272,15 @@ def _allow_only_stream_pairs() -> list[Line]:
 
     A pair of datagram sockets could be reconnected elsewhere.
     """
-    family = [_load(0), (_EQUAL, 1, 0, _UNIX), (_RETURN, 0, 0, _ERRNO | _EPERM)]
+    family = [_load_half(0), (_EQUAL, 1, 0, _UNIX), (_RETURN, 0, 0, _ERRNO | _EPERM)]
     return [*family, *_unless_equal(1, (_STREAM,), 0xFFFFFFFF & ~_SOCKET_FLAGS)]
 
 
 def _refuse_destination() -> list[Line]:
     """Return lines that refuse to send to an explicit address."""
     refuse = (_RETURN, 0, 0, _ERRNO | _EPERM)
-    low = [_load(4), (_EQUAL, 1, 0, 0), refuse]
-    return [*low, _load(4, high=True), (_EQUAL, 1, 0, 0), refuse, (_RETURN, 0, 0, _ALLOW)]
+    low = [_load_half(4), (_EQUAL, 1, 0, 0), refuse]
+    return [*low, _load_half(4, high=True), (_EQUAL, 1, 0, 0), refuse, (_RETURN, 0, 0, _ALLOW)]
 
 
 _RULES: Final[dict[str, Callable[[], list[Line]]]] = {

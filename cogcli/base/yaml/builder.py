@@ -107,12 +107,12 @@ class ValueBuilder:
         after = self._take()
         if hasattr(after, "explicit"):
             hint = "keep one document in a file"
-            self._stop("yaml.documents", after, "a second document starts here", hint)
+            self._stop_reading("yaml.documents", after, "a second document starts here", hint)
         self.whole = True
         return value
 
     def _report_root(self, root: ParserEvent, actual: str) -> None:
-        self._report(
+        self._add_problem(
             "yaml.root", root, f"found {actual}, expected a mapping", "start with `key: value`"
         )
 
@@ -129,7 +129,7 @@ class ValueBuilder:
             if key is None or key in _NO_KEYS or len(key) > MAX_KEY:
                 key = self._build_key(event)
             if self._counts:
-                self._count(event, 2)
+                self._count_nodes(event, 2)
             after = take()
             step = getattr(event, "value", "?") if key is None else key
             value = (
@@ -148,14 +148,14 @@ class ValueBuilder:
 
     def _report_repeated(self, event: ParserEvent, key: str, first: ParserEvent) -> None:
         message = f"key `{excerpt(key)}` repeated, first at line {first.start_mark.line + 1}"
-        self._report("yaml.duplicate-key", event, message, "keep one of them", key)
+        self._add_problem("yaml.duplicate-key", event, message, "keep one of them", key)
 
     def _build_sequence(self) -> list[object]:
         values: list[object] = []
         take, end, scalar = self._take, self._seq_end, self._scalar
         while (event := take()).__class__ is not end:
             if self._counts:
-                self._count(event, 1)
+                self._count_nodes(event, 1)
             step = len(values)
             values.append(
                 self._build_text(event, step)
@@ -172,7 +172,9 @@ class ValueBuilder:
         self._path += step
         depth = self._limits.depth
         if len(self._path) >= depth:
-            self._stop("yaml.limit", event, f"nesting deeper than {depth}", "flatten the value")
+            self._stop_reading(
+                "yaml.limit", event, f"nesting deeper than {depth}", "flatten the value"
+            )
         self._refuse_decoration(event)
         value: object = (
             self._build_mapping() if event.__class__ is self._map else self._build_sequence()
@@ -221,7 +223,7 @@ class ValueBuilder:
             kind = (
                 "an integer beyond 2^53-1" if match[1] is match[2] is None else "beyond every float"
             )
-            self._report(
+            self._add_problem(
                 "yaml.number", event, f"{excerpt(text)} is {kind}", "write it in quotes", step
             )
         return value
@@ -229,7 +231,7 @@ class ValueBuilder:
     def _report_ambiguous(self, event: ParserEvent, text: str, step: str | int) -> None:
         found = f"`{excerpt(text)}` is read differently by different programs"
         hint = "write true/false, a decimal number, or quote it"
-        self._report("yaml.ambiguous", event, found, hint, step)
+        self._add_problem("yaml.ambiguous", event, found, hint, step)
 
     def _build_key(self, event: ParserEvent) -> str | None:
         """Return the text of a key as written. Report a problem and return None if it is not text."""
@@ -241,35 +243,35 @@ class ValueBuilder:
             hint = "write the key as text; quote text that starts with a bracket or brace"
             if found == "a mapping":
                 hint += "; {{ x }} reads no value: write its path alone"
-            self._report("yaml.key", event, f"the key is {found}, expected text", hint)
+            self._add_problem("yaml.key", event, f"the key is {found}, expected text", hint)
             self._build_value(event, "?")
             return None
         key = event.value
         before = len(self.problems)
         self._refuse_decoration(event, key)
         if len(key) > MAX_KEY:
-            self._report("yaml.limit", event, *LONG_KEY)
+            self._add_problem("yaml.limit", event, *LONG_KEY)
         if event.style == '"':
             self._reject_unsafe(event, key, key)
         elif not event.style and key in _NO_KEYS:
             code, message, hint = _NO_KEYS[key]
-            self._report(code, event, message, hint)
+            self._add_problem(code, event, message, hint)
         return key if len(self.problems) == before else None
 
     def _report_alias(self, event: ParserEvent, *step: str | int) -> None:
         hint = "write the value out, or quote text that starts with `*`"
         message = f"alias `*{excerpt(event.anchor or '')}` is not allowed"
-        self._report("yaml.alias", event, message, hint, *step)
+        self._add_problem("yaml.alias", event, message, hint, *step)
 
     def _refuse_decoration(self, event: ParserEvent, *step: str | int) -> None:
         """Report the anchor and the tag of a node as problems."""
         if event.anchor is not None:
             hint = "remove it and write the value out where it is needed"
             message = f"anchor `&{excerpt(event.anchor)}` is not allowed"
-            self._report("yaml.alias", event, message, hint, *step)
+            self._add_problem("yaml.alias", event, message, hint, *step)
         if event.ctag is not None:
             hint = "remove it, or quote text that starts with `!`"
-            self._report(
+            self._add_problem(
                 "yaml.tag", event, f"tag `{excerpt(str(event.ctag))}` is not allowed", hint, *step
             )
 
@@ -277,25 +279,27 @@ class ValueBuilder:
         """Report a problem if quoted text contains a forbidden character."""
         unsafe = UNSAFE.search(text)
         if unsafe:
-            self._report("yaml.characters", event, *character_fault(unsafe[0]), step)
+            self._add_problem("yaml.characters", event, *character_fault(unsafe[0]), step)
 
-    def _count(self, event: ParserEvent, nodes: int) -> None:
+    def _count_nodes(self, event: ParserEvent, nodes: int) -> None:
         """Count nodes against the limit, and stop reading beyond it."""
         self._left -= nodes
         if self._left < 0:
             hint = self._limits.hint("split the file", "nodes")
-            self._stop("yaml.limit", event, f"more than {self._limits.nodes:,} nodes", hint)
+            self._stop_reading("yaml.limit", event, f"more than {self._limits.nodes:,} nodes", hint)
 
     def _stop_for_empty_file(self) -> NoReturn:
-        self._stop(
+        self._stop_reading(
             "yaml.empty", None, "the file is empty, expected a mapping", "write `key: value`"
         )
 
-    def _stop(self, code: str, event: ParserEvent | None, message: str, hint: str) -> NoReturn:
-        self._report(code, event, message, hint)
+    def _stop_reading(
+        self, code: str, event: ParserEvent | None, message: str, hint: str
+    ) -> NoReturn:
+        self._add_problem(code, event, message, hint)
         raise _StopReading
 
-    def _report(
+    def _add_problem(
         self, code: str, event: ParserEvent | None, message: str, hint: str, *step: str | int
     ) -> None:
         mark = event.start_mark if event is not None else None

@@ -38,7 +38,7 @@ def replace_values(text: str, changes: Mapping[KeyPath, object]) -> str:
     spliced = text
     # From the end: what comes before keeps its place.
     for path in sorted(changes, key=source.value_offsets, reverse=True):
-        spliced = _splice(spliced, source, path, changes[path])
+        spliced = _splice_value(spliced, source, path, changes[path])
     expected: object = parsed.value
     for path, value in changes.items():
         expected = _replace_at(expected, path, value)
@@ -53,7 +53,7 @@ def rename_key(text: str, path: KeyPath, name: str) -> str:
     Raise UneditableYaml.
     """
     parsed = parse(text.encode(), file="")
-    start, end = _offsets(parsed.places.key(path), _line_starts(text))
+    start, end = _span_offsets(parsed.places.key(path), _line_starts(text))
     spliced = f"{text[:start]}{flow(name)}{text[end:]}"
     if parsed.value is None or parse(spliced.encode(), file="").value != _rename_at(
         parsed.value, path, name
@@ -64,7 +64,7 @@ def rename_key(text: str, path: KeyPath, name: str) -> str:
 
 def source_of(text: str, span: Span) -> str:
     """Return the text at a span."""
-    start, end = _offsets(span, _line_starts(text))
+    start, end = _span_offsets(span, _line_starts(text))
     return text[start:end]
 
 
@@ -90,7 +90,7 @@ def _line_starts(text: str) -> list[int]:
     return [0, *(found.end() for found in re.finditer("\n", text))]
 
 
-def _offsets(span: Span, starts: list[int]) -> tuple[int, int]:
+def _span_offsets(span: Span, starts: list[int]) -> tuple[int, int]:
     return starts[span.line - 1] + span.column - 1, starts[span.end_line - 1] + span.end_column - 1
 
 
@@ -107,7 +107,7 @@ class _Source(NamedTuple):
         For a key without a value, both are the offset after the colon.
         """
         span = self.places.value(path)
-        start, end = _offsets(span, self.starts)
+        start, end = _span_offsets(span, self.starts)
         if _is_key(path) and span == self.places.key(path):
             start = end = self.text.index(":", end) + 1
         return start, end
@@ -115,12 +115,10 @@ class _Source(NamedTuple):
     def is_in_flow(self, path: KeyPath) -> bool:
         """Return whether a value is inside brackets or braces."""
         outer = (self.places.value(path[:depth]) for depth in range(1, len(path)))
-        return any(self.text[_offsets(span, self.starts)[0]] in "{[" for span in outer)
+        return any(self.text[_span_offsets(span, self.starts)[0]] in "{[" for span in outer)
 
     def block(self, path: KeyPath, end: int, value: object) -> list[str] | None:
-        """Return the lines of a value below its key; None if the value stays on the line of its
-        key.
-        """
+        """Return the lines of a value below its key. None if the value begins on the line of its key."""
         rest = self.text[end:].partition("\n")[0]
         if not _is_key(path) or rest.strip() or self.is_in_flow(path):
             return None
@@ -132,7 +130,7 @@ def _is_key(path: KeyPath) -> bool:
     return bool(path) and isinstance(path[-1], str)
 
 
-def _splice(text: str, source: _Source, path: KeyPath, value: object) -> str:
+def _splice_value(text: str, source: _Source, path: KeyPath, value: object) -> str:
     """Return the text with a new value at one path of its source."""
     start, end = source.value_offsets(path)
     old = source.text[start:end]

@@ -74,7 +74,9 @@ class _JsonScanner:
         return None
 
     def find_item(self, at: int, number: str) -> int | None:
-        """Return the index of an element of the list at an index. None if there is no list, or if it is shorter."""
+        """Return the index of an element of the list at an index. None if the value is no list, or the list is
+        shorter.
+        """
         text = self._text
         if text[at] != "[" or not number.isdecimal():
             return None
@@ -114,15 +116,15 @@ def _find_in_yaml(text: str, pointer: Sequence[str]) -> Position:
         try:
             for event in iter(take, None):
                 if hasattr(event, "anchor"):
-                    return _follow(event, take, pointer)
+                    return _follow_pointer(event, take, pointer)
         except YAMLError:
             continue
     return 1, 1
 
 
-def _follow(event: ParserEvent, take: Take, pointer: Sequence[str]) -> Position:
+def _follow_pointer(event: ParserEvent, take: Take, pointer: Sequence[str]) -> Position:
     """Return the position to which a pointer leads from the node that an event begins."""
-    found = _position(event)
+    found = _event_position(event)
     for part in pointer:
         inner = _find_child(event, take, part)
         if inner is None:
@@ -148,19 +150,19 @@ def _find_child(start: ParserEvent, take: Take, part: str) -> tuple[Position, Pa
             event = take()
         if name == part:
             unwritten = keyed and getattr(event, "value", None) == "" and not event.style
-            return _position(key if unwritten else event), event
+            return _event_position(key if unwritten else event), event
         _skip_node(event, take)
         number += 1
     return None
 
 
 def _skip_node(event: ParserEvent, take: Take) -> None:
-    """Take the events of the node that `event` begins."""
+    """Consume the events of the node that `event` begins."""
     depth = int(hasattr(event, "flow_style"))
     while depth:
         event = take()
         depth += 1 if hasattr(event, "flow_style") else -(not hasattr(event, "anchor"))
 
 
-def _position(event: ParserEvent) -> Position:
+def _event_position(event: ParserEvent) -> Position:
     return event.start_mark.line + 1, event.start_mark.column + 1

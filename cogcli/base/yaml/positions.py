@@ -150,7 +150,7 @@ def _fill_places(
         step: str | int | None = len(place.children)
         key: Span | None = None
         if keyed:
-            step, key = getattr(event, "value", None), _span(event)
+            step, key = getattr(event, "value", None), _event_span(event)
             _fill_places(
                 _Place(key, key), event, take, nodes_left, depth + 1
             )  # a key that is a collection leads nowhere
@@ -162,16 +162,16 @@ def _fill_places(
         last = inner.value
     # The end of an indented block has no width: it is found where the next thing starts.
     if event.start_mark.column != event.end_mark.column:
-        last = _span(event)
+        last = _event_span(event)
     place.value = Span(place.value.line, place.value.column, last.end_line, last.end_column)
 
 
 def _place_of(event: ParserEvent, key: Span | None) -> _Place:
     unwritten = getattr(event, "value", None) == "" and not event.style
-    return _Place(key, key if key and unwritten else _span(event))
+    return _Place(key, key if key and unwritten else _event_span(event))
 
 
-def _span(event: ParserEvent) -> Span:
+def _event_span(event: ParserEvent) -> Span:
     start, end = event.start_mark, event.end_mark
     return Span(start.line + 1, start.column + 1, end.line + 1, end.column + 1)
 

@@ -100,7 +100,7 @@ def parse(
         at, found = line_column(text, lone_return.start()), "carriage return without a line feed"
         return _refuse_file("yaml.characters", file, found, "end lines with a line feed", at)
     problems, text = clean_text(text, file)
-    value, found_inside = _build(text, file, limits)
+    value, found_inside = _build_value(text, file, limits)
     problems = [
         _set_severity(problem, tolerate) for problem in sort_problems(problems + found_inside)
     ]
@@ -144,7 +144,7 @@ def _is_utf16(data: bytes) -> bool:
     return every_other_nul or data[:2] in (b"\xff\xfe", b"\xfe\xff")
 
 
-def _build(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
+def _build_value(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
     from ruamel.yaml.error import YAMLError
 
     stopped: YAMLError | None = None

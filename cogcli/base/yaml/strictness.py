@@ -45,7 +45,7 @@ def find_first_breach(text: str, take: Take) -> StyleViolation | None:
     `take` returns the next event of the text's only document. Raise the errors of the parser.
     """
     lines = _Lines(text)
-    nodes = list(_nodes(take, lines))
+    nodes = list(_iterate_nodes(take, lines))
     found = [*_faults_between(nodes, text)]
     for node in nodes:
         if node.style in _BLOCK:
@@ -83,8 +83,8 @@ class _Lines:
 class _Node(NamedTuple):
     """A scalar, or a collection in brackets.
 
-    `style` is the style of the scalar, or the bracket. Further lines must start after the column
-    `beyond`. `inside` is the enclosing bracket, empty if there is none.
+    `style` is the style of the scalar, or the bracket. Further lines must start after the column `beyond`. `inside` is
+    the enclosing bracket; empty at the top level.
     """
 
     start: int
@@ -111,7 +111,7 @@ class _Collection(NamedTuple):
         return _Node(lines.offset(start), lines.offset(end), style, self.beyond, self.bracket)
 
 
-def _nodes(take: Take, lines: _Lines) -> Iterator[_Node]:
+def _iterate_nodes(take: Take, lines: _Lines) -> Iterator[_Node]:
     """Yield the scalars and bracketed collections of the only document, inner ones first."""
     enclosing = [_Collection(None, "", -1)]
     while True:
@@ -210,7 +210,7 @@ class _OpenBrackets:
         self._open: list[_Node] = []
 
     def style_at(self, at: int) -> str:
-        """Return the innermost bracket around a place; empty if there is none."""
+        """Return the innermost bracket around a position; empty outside all brackets."""
         while self._next is not None and self._next.start < at:
             self._open.append(self._next)
             self._next = next(self._coming)

@@ -45,7 +45,7 @@ def block(value: object, indent: str) -> Iterator[str]:
     """Yield the lines of a mapping or list that is not empty."""
     if isinstance(value, dict):
         for key, member in value.items():
-            head = f"{indent}{_scalar(key)}:"
+            head = f"{indent}{_scalar_text(key)}:"
             first, *rest = below_head(head, member, f"{indent}  ") or [f" {flow(member)}"]
             yield f"{head}{first}"
             yield from rest
@@ -64,7 +64,7 @@ def below_head(head: str, value: object, indent: str) -> list[str] | None:
     Return None if the value fits on that line.
     """
     if isinstance(value, str):
-        return _literal(value, indent) if is_block_text(value) else None
+        return _literal_block(value, indent) if is_block_text(value) else None
     if not inner_values(value):
         return None
     if (
@@ -87,7 +87,7 @@ def is_block_text(value: str) -> bool:
     )
 
 
-def _literal(value: str, indent: str) -> list[str]:
+def _literal_block(value: str, indent: str) -> list[str]:
     mark = " |" if value.endswith("\n") else " |-"
     return [
         mark,
@@ -111,23 +111,23 @@ def flow(value: object) -> str:
     """Return a value on one line."""
     match value:
         case dict():
-            members = (f"{_scalar(key)}: {flow(part)}" for key, part in value.items())
+            members = (f"{_scalar_text(key)}: {flow(part)}" for key, part in value.items())
             return f"{{{', '.join(members)}}}"
         case list():
             return f"[{', '.join(map(flow, value))}]"
         case _:
-            return _scalar(value)
+            return _scalar_text(value)
 
 
-def _scalar(value: object) -> str:
+def _scalar_text(value: object) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
     if _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
         return value
-    return f'"{"".join(map(_escape, value))}"'
+    return f'"{"".join(map(_escape_char, value))}"'
 
 
-def _escape(char: str) -> str:
+def _escape_char(char: str) -> str:
     if char in _NAMED:
         return _NAMED[char]
     if char.isprintable():

@@ -23,7 +23,7 @@ from functools import partial
 from cogcli.base.credential_names import credential_error, credential_reason, has_repository_folder
 from cogcli.base.errors import RejectedError, ServiceResolutionError
 from cogcli.base.file_roots import Roots, is_below, is_within, outside_text
-from cogcli.base.files import irregular
+from cogcli.base.files import irregularity
 from cogcli.base.host_access import HostAccess
 from cogcli.base.jsonvalue import walk_values
 from cogcli.base.named_tuple import NamedTuple
@@ -103,7 +103,7 @@ class ReadableFiles(NamedTuple):
             is_named, is_readable = False, not has_repository_folder(within)
         else:
             is_readable = is_named = self._is_named(real)
-        if is_named and not os.path.isdir(real) and (fault := irregular(path)):
+        if is_named and not os.path.isdir(real) and (fault := irregularity(path)):
             text = f"`{visible(path[:_SHOWN])}` {fault}"
             raise _bad_data_error(text, "save what it gives as a file")
         if is_readable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.base.addresses import literal, literal_refusal, refusal
+from cogcli.base.addresses import literal_address, literal_refusal, refusal
 
 NEVER = (
     "169.254.169.254", "169.254.170.2", "169.254.0.1", "fe80::1", "fe80::1%eth0", "100.64.0.1", "100.127.255.255",
@@ -82,7 +82,7 @@ def test_the_words_say_what_an_address_is() -> None:
     ],
 )
 def test_an_address_is_seen_however_it_is_spelled(host: str, address: str | None) -> None:
-    assert literal(host) == address
+    assert literal_address(host) == address
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,6 @@ def test_a_text_without_positions_is_read_as_it_is_written(text: str) -> None:
     """What is not cut into tokens is what its tokens would give."""
     stripped = text.replace("\r", " ").strip()
     source = _SourceText(text)
-    assert source.python == "".join(_SourceText("")._pieces(stripped))
+    assert source.python == "".join(_SourceText("")._convert_pieces(stripped))
     if "." not in text:
         assert source.python == stripped

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.base.json_parser import JsonParser
-from cogcli.base.strict_json import InvalidJson, _decode, _refusal, loads
+from cogcli.base.strict_json import InvalidJson, _build_fault, _decode_utf8, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -364,7 +364,7 @@ def outcome(parse: Callable[[bytes], Any], data: bytes) -> str:
 
 def reference(data: bytes) -> Any:
     """The slow parser alone, which is the authority."""
-    return JsonParser(_decode(data), 100, 50_000, _refusal).document()
+    return JsonParser(_decode_utf8(data), 100, 50_000, _build_fault).document()
 
 
 @pytest.mark.sampled(3)
