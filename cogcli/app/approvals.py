@@ -128,7 +128,7 @@ def find_requests_to_show(
     for name in names:
         shown = [*_find_answered(settings, name, warn)]
         try:
-            shown += [ShownRequest(each.view) for each in _find(settings, waiting, name)]
+            shown += [ShownRequest(each.view) for each in _match_name(settings, waiting, name)]
         except UsageError as error:
             if not shown:
                 error.hint = "a request of a run that ended: name its episode"
@@ -167,12 +167,12 @@ def _answer_of(row: EpisodeRow, request: Event, event: Event) -> RecordedAnswer:
 
 
 def _may_have_requests(row: EpisodeRow) -> bool:
-    """Return whether a run waits for a person, or goes on while some of its calls do."""
+    """Return whether a run waits for a person, or continues while some of its calls wait."""
     return is_live_session(row) or row.shown_status == "pending"
 
 
 class OpenQuestions(NamedTuple):
-    """What an episode waits for from people."""
+    """The open requests of an episode to people."""
 
     approvals: list[WaitingRequest]
     inputs: list[InputRequested]
@@ -203,20 +203,20 @@ def find_requests(
     warn: Callable[[CogcliError], None],
     global_flags: str = "",
 ) -> list[WaitingRequest]:
-    """Return the open requests that these names match, each once.
-
-    A name is the id of a request or its beginning, an episode (which matches all its requests), or
-    the capability or gate of a single request. Raise UsageError `episode.unknown-approval`,
-    `episode.ambiguous`.
+    """Return the open requests that these names match, each once. A name is the id of a request or its beginning, an
+    episode, or the capability or gate of a single request. An episode matches all its requests. Raise UsageError
+    `episode.unknown-approval`, `episode.ambiguous`.
     """
     waiting = list_requests(settings, warn, global_flags)
     found: list[WaitingRequest] = []
     for name in names:
-        found += [each for each in _find(settings, waiting, name) if each not in found]
+        found += [each for each in _match_name(settings, waiting, name) if each not in found]
     return found
 
 
-def _find(settings: Settings, waiting: list[WaitingRequest], name: str) -> list[WaitingRequest]:
+def _match_name(
+    settings: Settings, waiting: list[WaitingRequest], name: str
+) -> list[WaitingRequest]:
     if name.startswith(REQUEST_PREFIX):
         fitting = [each for each in waiting if each.view.approval_id.startswith(name)]
         return _require_one(fitting, name, waiting)

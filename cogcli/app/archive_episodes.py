@@ -69,9 +69,8 @@ class EpisodeArchiver:
         """The archives of episodes that were archived before."""
 
     def archive(self, directories: Sequence[Path]) -> Iterator[Transfer]:
-        """Archive each episode, and yield the results in order.
-
-        An episode that cannot be archived has an error, and its folder stays. Raise UnusableEnvironment `env.disk`.
+        """Archive each episode, and yield the results in order. An episode that cannot be archived has an error, and
+        its folder is kept. Raise UnusableEnvironment `env.disk`.
         """
         remove_leftovers(self._runs_dir)
         self._archived = self._find_archived({directory.name for directory in directories})
@@ -94,14 +93,16 @@ class EpisodeArchiver:
         return archive_by_id
 
     def _archive_together(self, directories: list[Path]) -> Iterator[Transfer]:
-        placed = [self._place(directory) for directory in directories]
+        placed = [self._append_if_new(directory) for directory in directories]
         for series in self._series.values():
             series.sync()
         for one in placed:
             yield one if isinstance(one, Transfer) else self._remove_folder(one)
 
-    def _place(self, directory: Path) -> _UnsyncedTransfer | Transfer:
-        """Append an episode, unless an archive has it. Return the result if there is nothing more to do."""
+    def _append_if_new(self, directory: Path) -> _UnsyncedTransfer | Transfer:
+        """Append an episode, unless an archive already has it. Return the transfer, which is an unsynced one if the
+        append must still be synced.
+        """
         name = directory.name
         found = self._archived.get(name)
         try:
@@ -214,13 +215,13 @@ class EpisodeExtractor:
         remove_unfinished(self._target)
         for place in places:
             try:
-                yield self._extract(place)
+                yield self._extract_one(place)
             except CogcliError as error:
                 if error.code == "env.disk":
                     raise
                 yield Transfer(place.name, None, error=error)
 
-    def _extract(self, place: Path) -> Transfer:
+    def _extract_one(self, place: Path) -> Transfer:
         directory = self._target / place.name
         if place == directory and place.is_dir():
             return Transfer(place.name, directory)  # it has its folder
@@ -241,15 +242,16 @@ class EpisodeExtractor:
 
 
 class ArchiveListing(NamedTuple):
-    """The places of the episodes of archives, in order, and the errors of what cannot be read in them."""
+    """The places of the episodes of archives, in order, and the errors of unreadable parts."""
 
     places: list[Path]
     faults: list[UnusableEnvironment]
 
 
 def list_archives(paths: Iterable[Path]) -> ArchiveListing:
-    """Return what archives have. Raise UnusableEnvironment `archive.unreadable` for a file that is
-    not an archive."""
+    """Return the contents of archives. Raise UnusableEnvironment `archive.unreadable` for a file that is not an
+    archive.
+    """
     places: list[Path] = []
     faults = []
     for path in paths:

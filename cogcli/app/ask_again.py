@@ -104,7 +104,7 @@ def _invoke_arguments(start: RecordedStart, request: RecordedRequest) -> Iterato
 
 
 def is_built_in(policy: RecordedPolicy | None) -> bool:
-    """Return whether a run used the built-in pack, which agents without a pack of their own use."""
+    """Return whether a run used the built-in pack, which is used by agents without a pack."""
     return policy is not None and policy.pack.partition("@")[0] == BUILT_IN_PACK
 
 

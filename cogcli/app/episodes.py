@@ -37,9 +37,9 @@ def store_of(settings: Settings) -> Store:
 
 
 def find_unreadable(settings: Settings) -> Counter[str]:
-    """Return how many episodes this user may not read, by the users whose they are.
-
-    They are looked for only in a runs directory to which other users may write."""
+    """Return the number of episodes that this user may not read, by owner. They are searched only in a runs directory
+    to which other users may write.
+    """
     runs_dir = Path(settings.runs_dir)
     found: Counter[str] = Counter()
     if not is_shared(runs_dir):

@@ -83,7 +83,7 @@ class Hooks:
         if not any(name in self._hooks for name in names):
             return ()
         try:
-            message = self._message(result)
+            message = self._build_message(result)
         except CogcliError as error:
             return (UnusableEnvironment("hook.failed", f"no hook was called: {error.message}"),)
         if result.status == "pending" and not (
@@ -91,10 +91,10 @@ class Hooks:
         ):
             return ()
         called = [self._hooks[name] for name in names if name in self._hooks]
-        found = (self._call(hook, message) for hook in called)
+        found = (self._call_hook(hook, message) for hook in called)
         return tuple(each for each in found if each is not None)
 
-    def _message(self, result: RunResult) -> HookMessage:
+    def _build_message(self, result: RunResult) -> HookMessage:
         log = _RunLog(Path(result.directory))
         now = self._settings.clock.now()
         skill = result.finished.state.skill_id
@@ -112,13 +112,13 @@ class Hooks:
             tags=log.tags,
             status=result.status,
             exit_code=result.exit_code,
-            requests=[_request(each) for each in views],
+            requests=[_hook_request(each) for each in views],
             in_doubt=log.new_doubts(),
             input_requests=log.new_inputs(),
             error=log.error(),
         )
 
-    def _call(self, hook: Hook, message: HookMessage) -> CogcliError | None:
+    def _call_hook(self, hook: Hook, message: HookMessage) -> CogcliError | None:
         text = orjson.dumps(message.replace(hook=hook.name).json)
         environ = {
             **inherited_variables(self._settings.environ),
@@ -137,9 +137,9 @@ class Hooks:
 
 
 def find_hooks(settings: Settings) -> Hooks | None:
-    """Return the hooks that the settings declare; None if there are none, and within a hook.
-
-    Raise the errors of `Settings.value`."""
+    """Return the hooks that the settings declare. None without hooks, and inside a running hook. Raise the errors of
+    `Settings.value`.
+    """
     if settings.environ.get(MARK):
         return None
     timeout = float(settings.value(HOOK_TIMEOUT))
@@ -162,7 +162,7 @@ def _names_for(result: RunResult) -> tuple[str, ...]:
 
 
 class _RunLog:
-    """What a message needs of the log of a run."""
+    """The parts of a run's log that a message needs."""
 
     def __init__(self, directory: Path) -> None:
         self._announced = -1
@@ -171,9 +171,9 @@ class _RunLog:
         self._started: Event | None = None
         self._end: Event | None = None
         self.last_at = ""
-        self._log = LogIndex(self._watch(iterate_events(directory)))
+        self._log = LogIndex(self._note_events(iterate_events(directory)))
 
-    def _watch(self, events: Iterator[Event]) -> Iterator[Event]:
+    def _note_events(self, events: Iterator[Event]) -> Iterator[Event]:
         for event in events:
             self._started = self._started or event
             self.last_at = event.timestamp
@@ -219,7 +219,7 @@ class _RunLog:
         return HookError(code=error.code, message=error.message, step=error.step or "")
 
 
-def _request(view: ApprovalView) -> HookRequest:
+def _hook_request(view: ApprovalView) -> HookRequest:
     arguments = [
         HookArgument(name=each.name, text=each.screen_text(in_full=False), decides=each.decides)
         for each in view.arguments

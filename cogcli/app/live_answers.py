@@ -112,11 +112,8 @@ def check_answers(
 def leave_answers(
     settings: Settings, requests: LiveRequests, approver: Approver, *, is_granted: bool
 ) -> None:
-    """Leave the same answer for each of these requests, and wait until the run has recorded all of
-    them.
-
-    Raise UnusableEnvironment `env.disk`, or `episode.busy` if the run records none in time or
-    belongs to another user.
+    """Write the same answer to each of these requests for a live run, and wait until the run has recorded all of them.
+    Raise UnusableEnvironment `env.disk`, or `episode.busy` if the run records none in time or belongs to another user.
     """
     files = {
         id: AnswerFile(
@@ -156,10 +153,8 @@ def leave_decisions(
     answers: Sequence[DoubtAnswer],
     approver: Approver,
 ) -> list[str]:
-    """Leave a person's decisions about calls in doubt for a session that is alive, wait until it has recorded all of
-    them, and return their steps.
-
-    Raise UsageError for a decision that is not allowed, and the errors of `leave_answers`.
+    """Write a person's decisions about calls in doubt for a live session. Wait until the session has recorded all of
+    them, and return their steps. Raise UsageError for a forbidden decision, and the errors of `leave_answers`.
     """
     _require_same_user(directory)
     log = LogIndex(iterate_events(directory))
@@ -202,7 +197,7 @@ def _leave_files(
     files: Mapping[str, Record],
     is_open: Callable[[], bool],
 ) -> None:
-    """Write files by name into the folder of a run that is alive, and wait until it has taken and recorded all."""
+    """Write files by name into the folder of a live run, and wait until the run has recorded all of them."""
     folder = answers_folder(settings.environ, episode_id)
     paths = [os.path.join(folder, f"{name}.json") for name in files]
     try:
@@ -256,7 +251,7 @@ def take_answers(
 
 
 def remove_folder(environ: Mapping[str, str], episode_id: str) -> None:
-    """Remove the folder of a run that is over. Answers that no session took are removed with it."""
+    """Remove the folder of a finished run, including answers that no session has read."""
     folder = answers_folder(environ, episode_id)
     for _ in take_answers(environ, episode_id):
         pass

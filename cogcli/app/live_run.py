@@ -15,10 +15,10 @@ _Result = TypeVar("_Result")
 
 
 async def await_run(run: Callable[[], _Result], control: Control) -> _Result:
-    """Return what `run` returns, which is called in a thread.
+    """Call `run` in a thread and return its result.
 
-    If the waiting task is cancelled, the run is cancelled by `control`, and its end is awaited, so that no run goes on
-    unseen. Cancelled once more, the run gets no time to end its steps.
+    If the waiting task is cancelled, `control` cancels the run, and this function still waits for its end, so that no
+    run continues unnoticed. After a second cancellation, the run gets no time to end its steps.
     """
     thread = asyncio.ensure_future(asyncio.to_thread(run))
     try:
@@ -49,10 +49,10 @@ class LiveRun(Generic[_Result]):
         """Begin. `run` is called in a thread, with the function that takes its events."""
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._task = self._loop.create_task(await_run(lambda: run(self._take), control))
+        self._task = self._loop.create_task(await_run(lambda: run(self._queue_event), control))
         self._task.add_done_callback(lambda _: self._events.put_nowait(None))
 
-    def _take(self, event: Event) -> None:
+    def _queue_event(self, event: Event) -> None:
         self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     async def __aiter__(self) -> AsyncIterator[Event]:

@@ -24,7 +24,7 @@ _LOCK_SECONDS = 30.0
 
 
 class Logout(NamedTuple):
-    """What `services logout` did: whether there was a login, and whether its server revoked it."""
+    """The result of `services logout`: whether a login existed, and whether its server revoked it."""
 
     existed: bool
     revoked: bool
@@ -40,7 +40,7 @@ def log_in(
 
     Raise UsageError for a service without `login`, ServiceResolutionError, CallTimeoutError, and the
     errors of an HTTP call. Then an earlier login is unchanged."""
-    service = _find(settings, service_id)
+    service = _find_service(settings, service_id)
     for reason in untrusted_reasons(service):
         hint = "trust the project: cogcli config trust"
         raise ServiceResolutionError(reason.code, reason.text, hint=hint)
@@ -55,11 +55,10 @@ def log_in(
 
 
 def log_out(settings: Settings, service_id: str, *, forget: bool) -> Logout:
-    """Revoke a login where its server can, then remove it. With `forget` no server is asked.
-
-    Raise UsageError for a service without `login`, and the errors of the revocation. Then the login
-    is unchanged."""
-    service = _find(settings, service_id)
+    """Revoke a login if its server can, then remove it. With `forget` the server is not contacted. Raise UsageError for
+    a service without `login`. If the revocation fails, its error is raised and the login is unchanged.
+    """
+    service = _find_service(settings, service_id)
     context = build_call_context(settings)
     store = LoginStore(context.state_dir, service)
     with store.locked(time.monotonic() + _LOCK_SECONDS):
@@ -74,8 +73,8 @@ def log_out(settings: Settings, service_id: str, *, forget: bool) -> Logout:
     return Logout(existed=True, revoked=revoked, until=login.until)
 
 
-def _find(settings: Settings, service_id: str) -> Service:
-    """Return a service that has a login. Raise UsageError for another one."""
+def _find_service(settings: Settings, service_id: str) -> Service:
+    """Return a service that has a login. Raise UsageError for any other service."""
     service = find_service(settings, service_id)
     if service.keys.login is None:
         raise UsageError(

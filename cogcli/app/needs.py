@@ -135,10 +135,11 @@ class RequirementSearch:
         return tuple(dict.fromkeys(needs))
 
     def _may_be_refused(self, closure: Catalog) -> bool:
-        """Return whether a run of the closure may be refused for the errors in files.
+        """Return whether a run of the closure may be refused because of errors in files.
 
-        True if a file of the closure has an error, if a file with an error contains no spec of the
-        catalog, or if this is unknown."""
+        That is so if a file of the closure has an error, or if a file with an error contains no spec of the catalog.
+        Also True if this is unknown.
+        """
         self._closures += 1
         catalog = self._catalog
         if self._closures <= _FEW or catalog.partial or catalog.only is not None:
@@ -157,10 +158,11 @@ class RequirementSearch:
 
 
 class UntrustedRunRequirements(RequirementSearch):
-    """The missing needs in a project that is not trusted (docs/reference/service.md#trust).
+    """The missing needs in an untrusted project (docs/reference/service.md#trust).
 
-    A run of a spec from a trusted layer reads only trusted layers. Any other run may only call
-    services that are open to such a project."""
+    A run of a spec from a trusted layer reads only trusted layers. Any other run may only call services that are open
+    to such a project.
+    """
 
     def __init__(self, trusted: Catalog, whole: Catalog, options: SelectionOptions) -> None:
         super().__init__(whole, options)

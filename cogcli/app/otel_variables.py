@@ -21,7 +21,7 @@ _JSON, _PROTOBUF = "http/json", "http/protobuf"
 
 
 class Collector(NamedTuple):
-    """Where a trace is sent, and how."""
+    """The collector of a trace: its address, and the settings for sending."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
@@ -47,8 +47,8 @@ def find_collector(address: str, environ: Mapping[str, str]) -> Collector:
     url = traces_url(address)
     if address == FROM_ENVIRONMENT:
         url = _url_of_environment(environ)
-        headers = _variable(environ, "HEADERS")
-    protocol = _variable(environ, "PROTOCOL") or _JSON
+        headers = _exporter_variable(environ, "HEADERS")
+    protocol = _exporter_variable(environ, "PROTOCOL") or _JSON
     if protocol not in (_JSON, _PROTOBUF):
         raise UsageError(
             "usage.value",
@@ -56,13 +56,15 @@ def find_collector(address: str, environ: Mapping[str, str]) -> Collector:
             expected=f"{_JSON} or {_PROTOBUF}",
             found=protocol[:40],
         )
-    resource = dict(_pairs("OTEL_RESOURCE_ATTRIBUTES", environ.get("OTEL_RESOURCE_ATTRIBUTES", "")))
+    resource = dict(
+        _parse_pairs("OTEL_RESOURCE_ATTRIBUTES", environ.get("OTEL_RESOURCE_ATTRIBUTES", ""))
+    )
     if name := environ.get("OTEL_SERVICE_NAME"):
         resource["service.name"] = name
     return Collector(
         url,
-        _pairs("OTEL_EXPORTER_OTLP_HEADERS", headers),
-        _seconds(_variable(environ, "TIMEOUT")),
+        _parse_pairs("OTEL_EXPORTER_OTLP_HEADERS", headers),
+        _parse_milliseconds(_exporter_variable(environ, "TIMEOUT")),
         protocol == _PROTOBUF,
         resource,
     )
@@ -82,16 +84,15 @@ def _url_of_environment(environ: Mapping[str, str]) -> str:
     )
 
 
-def _variable(environ: Mapping[str, str], name: str) -> str:
-    """Return a variable of the exporter; that for traces takes precedence."""
+def _exporter_variable(environ: Mapping[str, str], name: str) -> str:
+    """Return a variable of the exporter. The specific variable for traces has priority."""
     own = environ.get(f"OTEL_EXPORTER_OTLP_TRACES_{name}")
     return own or environ.get(f"OTEL_EXPORTER_OTLP_{name}", "")
 
 
-def _pairs(variable: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of a list `key=value,key=value`, whose values are percent-encoded.
-
-    The error names the variable and not its text, which may hold a secret.
+def _parse_pairs(variable: str, text: str) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of a list `key=value,key=value` with percent-encoded values. The error contains the name of the
+    variable but not its text, which may be secret.
     """
     found = []
     for part in filter(None, (each.strip() for each in text.split(","))):
@@ -104,8 +105,8 @@ def _pairs(variable: str, text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _seconds(text: str) -> float:
-    """Return the seconds of a time limit in milliseconds."""
+def _parse_milliseconds(text: str) -> float:
+    """Return a time limit in seconds, from a text in milliseconds."""
     if not text:
         return _SECONDS
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= 1000 * _LONGEST_SECONDS:

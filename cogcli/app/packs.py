@@ -44,7 +44,7 @@ def check_pack_file(settings: Settings, name: str) -> RegistryCheck:
     """Return the problems of a pack, which is given by reference or file.
 
     Raise the errors of `find_pack`, but return the problems of a pack with errors."""
-    return check_registry(settings, [_locate(settings, name).path], kind="pack")
+    return check_registry(settings, [_locate_pack(settings, name).path], kind="pack")
 
 
 def check_policy(settings: Settings, name: str) -> RegistryCheck:
@@ -72,9 +72,9 @@ def check_policy(settings: Settings, name: str) -> RegistryCheck:
 
 
 def run_rule_tests(settings: Settings, name: str, pack: Pack) -> list[RuleTestResult]:
-    """Return the results of the tests next to the rules of a pack, which `name` gives.
-
-    The registry is read only if a test expects a text, because the classification of a fact is in its capability."""
+    """Return the results of the tests in a pack. `name` is the pack's name for error messages. The registry is read
+    only if a test expects a text, because the classification of a fact is in its capability.
+    """
     rules = pack.policy.rules
     if not expects_texts(rules):
         return run_tests(rules)
@@ -84,13 +84,13 @@ def run_rule_tests(settings: Settings, name: str, pack: Pack) -> list[RuleTestRe
 
 
 def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:
-    """Return the reference of a named pack: the name itself, or the reference to which a bare id is
-    pinned.
+    """Return the reference of a named pack: the name itself, or the pinned reference of a bare id.
 
-    The searched layers are those of a run of the skill. Without a skill, they are those of a run of
-    the pack's agent. Raise UnusableEnvironment `pack.unpinned` or `pack.unknown`, and
-    `pack.mismatch` if layers contain different packs of this version and no hash selects one."""
-    return _locate(
+    The searched layers are those of a run of the skill. Without a skill, they are those of a run of the pack's agent.
+    Raise UnusableEnvironment `pack.unpinned` or `pack.unknown`. Raise `pack.mismatch` if layers contain different packs
+    of this version and no hash selects one.
+    """
+    return _locate_pack(
         settings, name, run_of=("skill", skill_id) if skill_id else ("pack", "")
     ).reference
 
@@ -110,7 +110,7 @@ def find_pack(settings: Settings, name: str) -> PackInRegistry:
 
 def _load_pack(settings: Settings, name: str, *, packs_alone: bool) -> PackInRegistry:
     """Return the same as `find_pack`. With `packs_alone`, its registry contains only packs."""
-    located = _locate(settings, name)
+    located = _locate_pack(settings, name)
     catalog = open_registry(settings).files([located.path], packs_alone=packs_alone)
     pack = next(
         (each for each in catalog.packs.values() if each.file in (catalog.only or ())), None
@@ -146,7 +146,7 @@ def _unknown_pack_error(settings: Settings, registry: Registry, id: str) -> Unus
     return UnusableEnvironment("pack.unknown", f"no pack `{id}`", hint=hint)
 
 
-def _locate(
+def _locate_pack(
     settings: Settings, name: str, *, run_of: tuple[str, str] | None = None
 ) -> _LocatedPack:
     """Return the reference and the file of a named pack.
@@ -199,9 +199,9 @@ def _files_with_hash(
 
 
 def _find_pinned_reference(settings: Settings, id: str) -> str:
-    """Return the reference to which a bare id is pinned.
-
-    Raise UnusableEnvironment if it is not pinned, even if only one version exists."""
+    """Return the pinned reference of a bare id. Raise UnusableEnvironment if the id is not pinned, even if only one
+    version exists.
+    """
     settings.require_sound_files()
     pin = active_pins(settings).get(id)
     if pin is not None:
@@ -224,12 +224,12 @@ def _find_pinned_reference(settings: Settings, id: str) -> str:
 
 
 def evaluate_call(pack_in_registry: PackInRegistry, capability_id: str, data: Json) -> Verdict:
-    """Return the verdict of a pack's policy on a call with this data
-    (docs/reference/pack.md#rules).
+    """Return the verdict of a pack's policy on a call with this data (docs/reference/pack.md#rules).
 
-    `request`, `agent`, `run`, `user` and `args` in the data hold intent, role, ceiling, user and
-    arguments, `limits` what the counter of each limit holds. Raise UsageError for an unknown
-    capability and for data of a wrong type, which would describe another call."""
+    In the data, `request`, `agent`, `run`, `user` and `args` are intent, role, ceiling, user and arguments. `limits`
+    are the values of the limits' counters. Raise UsageError for an unknown capability and for data of a wrong type,
+    which would describe another call.
+    """
     pack, catalog = pack_in_registry.pack, pack_in_registry.catalog
     capability = find_tool(catalog, capability_id)
     if capability is None:

@@ -46,13 +46,15 @@ def plan_requested_run(
     except CogcliError as error:
         broken = any(problem.severity == "E" for problem in check(catalog, options=options))
         if not broken and request.skill_id in catalog.skills:
-            write(_plan(catalog, request, options, error.exit_code))
+            write(_build_plan(catalog, request, options, error.exit_code))
         raise
-    write(_plan(catalog, request, options, 0))
+    write(_build_plan(catalog, request, options, 0))
     return warnings
 
 
-def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit_code: int) -> Json:
+def _build_plan(
+    catalog: Catalog, request: RunRequest, options: SelectionOptions, exit_code: int
+) -> Json:
     """Return the plan of a skill whose specs have no errors."""
     survey = _Survey(catalog, PlannedCalls(catalog, options))
     own = survey.skill(catalog.skills[request.skill_id])
@@ -93,26 +95,28 @@ class _Survey:
                     **redactor.mask(plan_entry(step).json),
                     "wave": wave,
                     "uses": step.step.uses,
-                    **self._step(step),
+                    **self._step_members(step),
                 }
             )
         return {"version": skill.version, "waves": max(wave_of.values(), default=0), "steps": steps}
 
-    def _step(self, step: PlannedStep) -> Json:
-        """Return what a step reads and calls, as members of its entry."""
+    def _step_members(self, step: PlannedStep) -> Json:
+        """Return the members of a step's entry: the values that it reads, and its targets."""
         entry: Json = {"reads": list(reads_of(step))}
         if step.step.config.condition is not None:
             entry["condition"] = step.step.config.condition
         default = [("default", step.target)] if step.targets and step.target else []
         choices = [*step.targets.items(), *default]
         if choices:
-            entry["targets"] = [{"name": name, **self._target(target)} for name, target in choices]
+            entry["targets"] = [
+                {"name": name, **self._target_members(target)} for name, target in choices
+            ]
         elif step.target:
-            entry.update(self._target(step.target))
+            entry.update(self._target_members(step.target))
         return entry
 
-    def _target(self, target: StepTarget) -> Json:
-        """Return what a step calls: a nested skill, or the service of a capability."""
+    def _target_members(self, target: StepTarget) -> Json:
+        """Return the target of a call: a nested skill, or the service of a capability."""
         if target.capability is None:
             if target.skill_id not in self.nested:
                 self.nested[target.skill_id] = {}  # its place in the order of first calls

@@ -89,14 +89,14 @@ class ExplainedDecisions:
         self._open: dict[tuple[str | None, str], ExplainedDecision] = {}
 
     def add(self, event: Event, members: Json, comparisons: Json) -> None:
-        """Add a decision, after its event was taken."""
+        """Add a decision. `take` must have received its event before."""
         decision = ExplainedDecision(event, members, comparisons)
         self._waiting.append(decision)
         if event.step_id:
             self._open[event.run_id, event.step_id] = decision
 
     def take(self, event: Event) -> None:
-        """Pass an event to the open decisions about its step, and about the step that it is a part of."""
+        """Pass an event to the open decisions about its step, and about the step that contains it."""
         if not event.step_id:
             return
         row = row_of(event.event_type)
@@ -137,7 +137,7 @@ class LaterEvents:
         self.closing: Event | None = None
 
     def take(self, event: Event, row: EventType) -> None:
-        """Take the next event."""
+        """Add the next event."""
         if row.resolves:
             self.answer = self.answer or event
         if row.asks:
@@ -223,7 +223,9 @@ def _list_stages(decision: Event, later: LaterEvents) -> list[dict[str, str]]:
     verdict, stage = decided.verdict, decided.stage
     at = len(_CHECKS) if stage is None else _CHECKS.index(stage)
     stages = [
-        _stage(name, _check_outcome(verdict, number - at), decided.reason if name == stage else "")
+        _stage_members(
+            name, _check_outcome(verdict, number - at), decided.reason if name == stage else ""
+        )
         for number, name in enumerate(_CHECKS)
     ]
     if verdict in _ASKING:
@@ -245,10 +247,10 @@ def _approval_stage(later: LaterEvents) -> dict[str, str]:
     """Return the stage of the approval, with the person who answered."""
     answer = later.answer
     if answer is None:
-        return _stage("approval", "waiting", "")
+        return _stage_members("approval", "waiting", "")
     given = read_record(AnsweringPerson, answer.payload)
     role = f" ({given.role})" if given.role else ""
-    return _stage("approval", str(answer.event_type).partition(".")[2], f"{given.by}{role}")
+    return _stage_members("approval", str(answer.event_type).partition(".")[2], f"{given.by}{role}")
 
 
 class AnsweringPerson(Record):
@@ -266,21 +268,21 @@ def _stages_after_policy(later: LaterEvents) -> Iterator[dict[str, str]]:
     if started is None and spent is None:
         yield _failed_safety_stage(later, code)
         return
-    yield _stage("safety", "passed", "")
+    yield _stage_members("safety", "passed", "")
     key = read_record(BudgetExceeded, spent.payload).key if spent else ""
-    yield _stage("budget", "passed" if started else "exceeded", key)
+    yield _stage_members("budget", "passed" if started else "exceeded", key)
     if started is not None:
-        yield _stage("intent", "written", f"event {started.seq}")
-        yield _stage("invocation", ended.step_status if closing else "no result", code)
+        yield _stage_members("intent", "written", f"event {started.seq}")
+        yield _stage_members("invocation", ended.step_status if closing else "no result", code)
 
 
 def _failed_safety_stage(later: LaterEvents, code: str) -> dict[str, str]:
     """Return the stage of safety for a call that did not pass it."""
     if code:
-        return _stage("safety", "refused", code)
-    return _stage("safety", "asked" if later.asked else "not reached", "")
+        return _stage_members("safety", "refused", code)
+    return _stage_members("safety", "asked" if later.asked else "not reached", "")
 
 
-def _stage(name: str, outcome: str, reason: str | None) -> dict[str, str]:
+def _stage_members(name: str, outcome: str, reason: str | None) -> dict[str, str]:
     """Return one stage as an object. An empty reason is omitted."""
     return {"stage": name, "outcome": outcome, **({"reason": reason} if reason else {})}

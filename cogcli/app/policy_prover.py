@@ -41,7 +41,7 @@ class Z3Solver:
         self._values: dict[str, Fraction] = {}
 
     def check(self, assumptions: Sequence[str]) -> bool | None:
-        """Return whether the script can hold under these constants. None if the solver gave up."""
+        """Return whether the script is satisfiable under these constants; None if the solver gave up."""
         found = str(self._solver.check(*map(self._z3.Bool, assumptions)))
         if found == "sat":
             model = self._solver.model()

@@ -66,7 +66,7 @@ def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResoluti
 
 
 def _describe_omission(settings: Settings, kind: str, id: str) -> str:
-    """Return what a run ignores of a project that is not trusted; empty if it ignores nothing."""
+    """Return the parts of an untrusted project that a run ignores, as text; empty if it ignores nothing."""
     registry = open_registry(settings)
     own = settings.project_file
     own_names = own.values.keys() - {"registry"} if own is not None else ()

@@ -68,9 +68,9 @@ def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
     specs = _read_specs(directory, events)
     skill = folded.root.skill if folded.root else ""
     manifest = _read_manifest(directory)
-    findings, level = _verify(directory, note)
+    findings, level = _verify_episode(directory, note)
     fault, fault_status = _describe_fault(row, level, findings)
-    explained = _explain(directory, note) if folded.chained and level in _SOUND else []
+    explained = _explain_decisions(directory, note) if folded.chained and level in _SOUND else []
     return PageSource(
         name=directory.name, status=row.status, events=events, fold=folded, unfinished=unfinished,
         declared=declared_places({"specs": specs}, skill), specs=specs, findings=findings, level=level,
@@ -109,8 +109,8 @@ def report_page(sources: Sequence[PageSource]) -> bytes:
     )
 
 
-def _verify(directory: Path, note: Warn) -> tuple[Sequence[Finding], str]:
-    """Return the findings of a verification, and the level that they prove."""
+def _verify_episode(directory: Path, note: Warn) -> tuple[Sequence[Finding], str]:
+    """Return the findings of a verification, and the level that the episode reaches."""
     try:
         found = verify_episode(directory)
     except CogcliError as error:
@@ -119,7 +119,7 @@ def _verify(directory: Path, note: Warn) -> tuple[Sequence[Finding], str]:
     return found.findings, found.level
 
 
-def _explain(directory: Path, note: Warn) -> list[Json]:
+def _explain_decisions(directory: Path, note: Warn) -> list[Json]:
     """Return the reasons of the episode's governed decisions; empty if they cannot be computed."""
     try:
         return list(explain_episode(directory))

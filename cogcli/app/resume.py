@@ -99,10 +99,11 @@ def resume(
     on_response: Callable[[str], None] | None = None,
     hooks: bool = True,
 ) -> RunResult:
-    """Resume a run if its recorded permissions are known to be the user's own.
+    """Resume a run if its recorded permissions are verified as the user's own.
 
-    `on_response` receives the text of an agent's response repeatedly while it grows. `hooks` is
-    whether hooks are called. Raise the errors of `run.resume`, and UnusableEnvironment `resume.untrusted`."""
+    `on_response` receives the growing text of an agent's response repeatedly. `hooks` is whether hooks are called.
+    Raise the errors of `run.resume`, and UnusableEnvironment `resume.untrusted`.
+    """
     is_own = False
 
     def open_specs() -> Registry:
@@ -196,10 +197,10 @@ def prepare_rerun(
 ) -> tuple[PreparedRun, ReusedSteps]:
     """Return the prepared run of a rerun, and the results that it reuses.
 
-    If the episode is not known to be the user's own, the current bindings, conformance, user and
-    typed inputs replace its own. Raise the errors of `prepare_given`, UnusableEnvironment
-    `resume.untrusted` for a trust level above the current one, and UsageError for the run of an
-    agent."""
+    If the episode is not verified as the user's own, the current bindings, conformance, user and typed inputs are used
+    instead of the recorded ones. Raise the errors of `prepare_given`, UnusableEnvironment `resume.untrusted` for a
+    trust level above the current one, and UsageError for the run of an agent.
+    """
     request, log = read_source_request(directory, rerun_request.overrides, warn)
     start = start_of(log.started) if log.started else None
     if start is not None and is_agent_run(start):
@@ -242,7 +243,7 @@ def _request_as_this_user(
     rerun_request: RerunRequest,
     warn: Warn,
 ) -> RunRequest:
-    """Return the request of an episode that is not known to be the user's own, with the user's own choices."""
+    """Return the request of an episode that is not verified as the user's own, with this user's choices."""
     if "trust_level" not in rerun_request.overrides:
         _require_own_level(settings, directory, log)
     return _replace_choices(settings, request, rerun_request.overrides, warn)
@@ -279,9 +280,9 @@ def _find_own_approvals(
 def _warn_of_unvouched_results(
     settings: Settings, directory: Path, log: LogIndex, reuse: ReusedSteps, warn: Warn
 ) -> None:
-    """Pass a warning to `warn` for reused results that no checkpoint vouches for.
-
-    The new episode, with everything that it derives from these results, becomes the user's own."""
+    """Warn about reused results that no checkpoint vouches for. The new episode and everything derived from these
+    results become the user's own.
+    """
     if log.started is None or not reuse.steps:
         return
     vouched = _read_vouched_events(settings, directory)
@@ -431,10 +432,11 @@ def _describe_unvouched_permissions(
 
 
 def _find_signed_answers(settings: Settings, log: LogIndex) -> set[str]:
-    """Return the ids of the approvals of other users that a signature vouches for now: of a person whom the settings
-    name, to a request of this user, by the rules of an answer.
+    """Return the ids of other users' approvals that a valid signature vouches for now.
 
-    They are no permission that the writer of the log gave itself."""
+    The signer must be a person in the settings, and the answer must follow the rules for a request of this user. So the
+    writer of the log cannot have granted the permission to itself.
+    """
     started, found = log.started, set[str]()
     if started is None:
         return found

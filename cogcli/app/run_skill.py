@@ -89,10 +89,9 @@ def parse_hosts(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> RunOptions:
-    """Return the options with the exact version of the pack.
-
-    The run is of the skill, or of an agent if there is no skill. Raise UsageError `usage.flag` and
-    the errors of `resolve_pack`."""
+    """Return the options with the exact version of the pack. Without `skill_id`, the run is the run of an agent. Raise
+    UsageError `usage.flag` and the errors of `resolve_pack`.
+    """
     _check_pack_options(options)
     if not options.pack:
         return options
@@ -105,7 +104,7 @@ def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> Ru
 
 
 def _check_pack_options(options: RunOptions) -> None:
-    """Raise UsageError for an option of packs without the others that it needs."""
+    """Raise UsageError for a pack option without the other options that it requires."""
     if bool(options.pack) != bool(options.intent):
         lacking = "--intent" if options.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
@@ -155,7 +154,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
 
 
 def signatures_of(settings: Settings) -> AnswerSignatures:
-    """Return how signatures of answers are judged: by the keys of the settings."""
+    """Return the verifier of signatures on answers, which uses the keys of the settings."""
     return AnswerSignatures(
         partial(_explain_signature, settings), with_role=settings.shares_episodes
     )

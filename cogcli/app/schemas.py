@@ -98,7 +98,7 @@ def _key_schemas(prefix: str) -> Json:
 
 
 def envelope_schema() -> Json:
-    """Return the schema of the envelope of `--json`. Commands add members of their own."""
+    """Return the schema of the envelope of `--json`. Commands add further members."""
     text = {"type": "string"}
     error = {
         "type": "object",

@@ -53,10 +53,11 @@ class ServiceChange(NamedTuple):
 
 
 class RefreshResult(NamedTuple):
-    """What a service offers, and the changes since it was accepted.
+    """The operations of a service, and the changes since it was accepted.
 
-    `file` is the lock or the document of `spec_ref`. `known`: whether the file already described
-    this service. `noun` is tool, operation or method."""
+    `file` is the lock or the document of `spec_ref`. `known`: whether the file already described this service. `noun`
+    is tool, operation or method.
+    """
 
     service: str
     noun: str
@@ -112,7 +113,7 @@ def refresh_service(
     lock = settings.display_path(lock_path(service.root))
     if accept:
         with keep_trust(settings) as written, writing_to(lock):
-            marked = [_mark(tool, marks) for tool in now]
+            marked = [_mark_tool(tool, marks) for tool in now]
             data = write_lock(service.root, service.id, marked, bound=settings.bound)
             written(lock_path(service.root), data)
         Pins(state_home(settings.environ)).replace(identity(service), now)
@@ -129,7 +130,7 @@ def _list_tools(settings: Settings, service: Service) -> list[Json]:
         invoker.close(5.0)
 
 
-def _mark(tool: Json, marks: Mapping[str, bool]) -> Json:
+def _mark_tool(tool: Json, marks: Mapping[str, bool]) -> Json:
     name = tool["name"]
     return {**tool, READ_ONLY: marks[name]} if name in marks else tool
 

@@ -27,7 +27,7 @@ def sign_requests(
     """Sign the same answer to each of these requests with the key in a file.
 
     Raise UnusableEnvironment `signing.ssh`."""
-    return _sign(settings, [RequestAnswer(each, is_granted) for each in requests], by, key)
+    return _sign_answers(settings, [RequestAnswer(each, is_granted) for each in requests], by, key)
 
 
 def sign_answers(
@@ -47,10 +47,12 @@ def sign_answers(
             "usage.flag", "`--sign` signs an answer", hint="add --approve ID or --reject ID"
         )
     log = LogIndex(iterate_events(directory))
-    return _sign(settings, match_answers(log, approve, reject), by, key)
+    return _sign_answers(settings, match_answers(log, approve, reject), by, key)
 
 
-def _sign(settings: Settings, answers: Iterable[RequestAnswer], by: str, key: str) -> Signatures:
+def _sign_answers(
+    settings: Settings, answers: Iterable[RequestAnswer], by: str, key: str
+) -> Signatures:
     found: Signatures = {}
     for each in answers:
         request = ApprovalRequested.of(each.asked.payload)

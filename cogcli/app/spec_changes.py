@@ -37,7 +37,7 @@ _TEXTS: Final = frozenset(("steps", "description", "version", "name", "metadata"
 
 
 class RunForecast(NamedTuple):
-    """What the present specs mean for one recorded run."""
+    """The effect of the current specs on one recorded run."""
 
     episode_id: str
     name: str
@@ -62,7 +62,7 @@ class RunForecast(NamedTuple):
 
     @property
     def is_judged(self) -> bool:
-        """Whether there was anything to judge: a run that waits, or a decision."""
+        """Whether the run waits or has a recorded decision, so that there is something to compare."""
         return self.fate != "finished" or bool(self.decisions)
 
     def to_payload(self) -> Json:
@@ -81,14 +81,14 @@ class RunForecast(NamedTuple):
 
 
 def forecast_run(settings: Settings, directory: Path) -> RunForecast:
-    """Return what the present specs mean for the run of an episode. One that cannot be read is `unknown`."""
+    """Return the effect of the current specs on the run of an episode. An unreadable run is `unknown`."""
     try:
-        return _forecast(settings, directory)
+        return _forecast_readable(settings, directory)
     except UnusableEnvironment as error:
         return RunForecast(directory.name, "", "unknown", why=error.message)
 
 
-def _forecast(settings: Settings, directory: Path) -> RunForecast:
+def _forecast_readable(settings: Settings, directory: Path) -> RunForecast:
     _, log = read_log_index(directory)
     if log.started is None:
         raise UnusableEnvironment("episode.unreadable", "this log has no beginning")
@@ -131,7 +131,9 @@ class _WaitingRun(NamedTuple):
     changed: list[str]
 
     def forecast(self, draft: RunForecast) -> RunForecast:
-        """Return from which step the run must be repeated, or that it may continue with the changes."""
+        """Return the forecast of a waiting run: the step from which it must be repeated, or that it may continue with
+        the changes.
+        """
         draft = draft._replace(changed=tuple(self.changed), why=self._name_changes())
         if is_agent_run(self.start):
             return self._forecast_agent(draft)
@@ -218,7 +220,7 @@ class _WaitingRun(NamedTuple):
 
 
 def _other_members(skill: Skill) -> Mapping[str, object]:
-    """Return what a skill declares besides its steps and texts."""
+    """Return the members of a skill apart from its steps and texts."""
     return {name: value for name, value in skill.json.items() if name not in _TEXTS}
 
 

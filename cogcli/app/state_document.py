@@ -120,8 +120,7 @@ def is_foreign(directory: Path) -> bool:
 
 
 def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
-    """Yield the events of the log. If there is no log, yield the events that `state.json` implies,
-    and pass a warning to `warn`."""
+    """Yield the events of the log. Without a log, warn, and yield the events that `state.json` implies."""
     from cogcli.episode.foreign_log import events_of_state
 
     with open_episode(directory) as folder:

@@ -34,10 +34,10 @@ def trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
     The function returns the reason of a failure, or an empty text. Raise UnusableEnvironment
     `config.key`."""
     url = settings.value("export.otlp")
-    return partial(_push, settings, str(url)) if url else None
+    return partial(_try_send, settings, str(url)) if url else None
 
 
-def _push(settings: Settings, url: str, directory: Path) -> str:
+def _try_send(settings: Settings, url: str, directory: Path) -> str:
     """Send the trace and return the reason of a failure; empty for a success."""
     try:
         push_trace(settings, directory, url)
@@ -58,14 +58,15 @@ def push_trace(settings: Settings, directory: Path, url: str) -> None:
 def send_trace(settings: Settings, directory: Path, collector: Collector) -> None:
     """Send the trace of an episode to a collector, without inputs and outputs.
 
-    Raise UsageError `usage.value` for an invalid address, TransportError for a status other than success, the errors
-    of `Http.send`, and ServiceResolutionError `env.extra` for protobuf without its library."""
+    Raise UsageError `usage.value` for an invalid address, TransportError for an error status, and the errors of
+    `Http.send`. Raise ServiceResolutionError `env.extra` for protobuf without its library.
+    """
     address = KEYS["export.otlp"].type
     if not address.accepts(collector.url):
         raise UsageError("usage.value", "`--push`: found another text", expected=address.expected)
     trace = trace_spans(iterate_events(directory))
     trace.resource.update(collector.resource)
-    body, kind = _encode(trace, is_protobuf=collector.is_protobuf)
+    body, kind = _encode_trace(trace, is_protobuf=collector.is_protobuf)
     proxies = settings.environ if settings.value("use_env_proxy") else None
     http = Http(proxies=proxies)
     try:
@@ -82,8 +83,8 @@ def send_trace(settings: Settings, directory: Path, collector: Collector) -> Non
         )
 
 
-def _encode(trace: Trace, *, is_protobuf: bool) -> tuple[bytes, str]:
-    """Return the body that has a trace, and its media type."""
+def _encode_trace(trace: Trace, *, is_protobuf: bool) -> tuple[bytes, str]:
+    """Return the body that contains a trace, and its media type."""
     if not is_protobuf:
         return orjson.dumps(otlp(trace)), "application/json"
     if missing := missing_module(_EXTRA):

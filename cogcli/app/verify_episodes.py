@@ -52,10 +52,9 @@ class VerifiedEpisode(NamedTuple):
 def trusted_of(
     settings: Settings, *, key: str | None = None, signature: bool = False
 ) -> TrustAnchors:
-    """Return the keys that the user trusts: the keys for the user's own episodes and signatures, and
-    `key`.
-
-    Raise UnusableEnvironment `signing.key` for an unusable signing key, or `env.extra`."""
+    """Return the keys that the user trusts: the keys for the user's episodes and signatures, and `key`. Raise
+    UnusableEnvironment `signing.key` for an unusable signing key, or `env.extra`.
+    """
     own = variable(settings.environ, SIGNING_KEY)
     own_keys = frozenset((public_key(own),)) if own else frozenset[str]()
     judge = partial(judge_answer, settings)
@@ -63,7 +62,7 @@ def trusted_of(
 
 
 def judge_answer(settings: Settings, answer: SignedAnswer, at: str) -> SignatureVerdict:
-    """Return what the keys of the settings say of a signed answer."""
+    """Return the result of checking a signed answer with the keys in the settings."""
     return ApproverKeys(settings).judge(answer, at)
 
 
@@ -90,7 +89,7 @@ class VerifyResult(NamedTuple):
 
     @property
     def proves(self) -> str:
-        """Return what the level proves, as text."""
+        """The guarantee that the level gives, as text."""
         return LEVELS.get(self.level, "")
 
     @property
@@ -131,7 +130,7 @@ class EpisodeVerifier(NamedTuple):
         seals: dict[str, tuple[Path, str]] = {}
         for directory in directories:
             try:
-                repaired = self.repair and self._repair(directory)
+                repaired = self.repair and self._repair_episode(directory)
                 found = verify_episode(directory, self._find_trusted_keys(directory.name))
                 findings = _findings_to_payload(directory.name, found.findings)
                 result = VerifyResult(directory.name, findings, found.level, repaired, directory)
@@ -154,7 +153,7 @@ class EpisodeVerifier(NamedTuple):
         anchored = self.anchor.get(name)
         return self.trusted._replace(head=anchored.head) if anchored else self.trusted
 
-    def _repair(self, directory: Path) -> bool:
+    def _repair_episode(self, directory: Path) -> bool:
         """Repair the episode. Return False if it needs no repair or cannot be repaired."""
         try:
             return repair(self.settings, directory)
@@ -271,11 +270,12 @@ def _report_case(result: VerifyResult) -> ReportCase:
 def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
     """Return the report of `verify`: one case per episode. Warnings and information are notes."""
     rows = [
-        f"| {_escape(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |"
+        f"| {_escape_cell(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |"
         for one in results
     ]
     found = [
-        f"| {_escape(one.name)} | {_escape(place_of(f).rstrip(': '))} | {f['code']} | {_escape(f['message'])} |"
+        f"| {_escape_cell(one.name)} | {_escape_cell(place_of(f).rstrip(': '))} "
+        f"| {f['code']} | {_escape_cell(f['message'])} |"
         for one in results
         for f in one.findings
     ]
@@ -286,7 +286,7 @@ def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckRep
     return CheckReport("verify", seconds, tuple(map(_report_case, results)), tables=tuple(tables))
 
 
-def _escape(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Return a string for a cell of a Markdown table, with markup escaped."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")

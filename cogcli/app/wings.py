@@ -41,7 +41,7 @@ EPISODE_OF_LINE: Final = WingFunction("cogcli.scale.lookup", "find_episode")
 
 
 def is_batch_word(text: str) -> bool:
-    """Return whether a string names a batch by its id, or by the beginning of it."""
+    """Return whether a string is the id of a batch, or the beginning of one."""
     return text.startswith("ba_") and text[3:].isalnum()
 
 

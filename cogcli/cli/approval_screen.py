@@ -39,19 +39,19 @@ def write_request(
 
 
 def input_lines(context: CommandContext, asked: InputRequested) -> Iterator[StyledLine]:
-    """Yield the lines of a request for input: who asks, what, and the fields."""
+    """Yield the lines of a request for input: the requester, the message and the fields."""
     rows = [("service", asked.service), ("call", f"{asked.step_id}: {asked.capability}")]
     for form in asked.forms:
         rows.append(("asks", visible_block(form.message)))
-        rows += [("field", f"{field.name}: {_describe(field)}") for field in form.fields]
+        rows += [("field", f"{field.name}: {_describe_field(field)}") for field in form.fields]
     for name, text in rows:
         for number, line in enumerate(text.split("\n")):
             head = "" if number else name
             yield [(f"  {head:<7}  ", "dim"), (terminal_safe(context, visible(line)), "")]
 
 
-def _describe(field: InputField) -> str:
-    """Return what a field takes, its title and its description."""
+def _describe_field(field: InputField) -> str:
+    """Return the type of a field, its title and its description as text."""
     texts = [field.accepts.get(name) for name in ("title", "description")]
     words = [field.type_text, *(text for text in texts if isinstance(text, str))]
     return ", ".join([*words, *([] if field.required else ["optional"])])

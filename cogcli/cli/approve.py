@@ -79,9 +79,7 @@ def _prompt_answer(
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt within the block, so that the command still reports the
-    paused run.
-    """
+    """Let Ctrl-C raise KeyboardInterrupt within the `with` block, so that the command still reports the paused run."""
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -106,7 +104,7 @@ def show_request(
     context: CommandContext, question: Event, *, in_full: bool, skill: str = ""
 ) -> None:
     """Write a recorded request for approval to stderr, with secrets masked."""
-    view = _view(context, question, skill)
+    view = _approval_view(context, question, skill)
     for line in request_lines(context, view, in_full=in_full):
         context.screen.notify_line(line)
 
@@ -120,7 +118,7 @@ def report_requests(context: CommandContext, result: RunResult, *, writes_to_std
     if not result.requests:
         return
     skill = result.finished.state.skill_id
-    views = [_view(context, each, skill) for each in result.requests]
+    views = [_approval_view(context, each, skill) for each in result.requests]
     context.own["approvals"] = [each.to_payload() for each in views]
     if not writes_to_stderr or context.screen.quiet:
         return
@@ -129,6 +127,6 @@ def report_requests(context: CommandContext, result: RunResult, *, writes_to_std
             context.screen.notify_line(line)
 
 
-def _view(context: CommandContext, question: Event, skill: str) -> ApprovalView:
+def _approval_view(context: CommandContext, question: Event, skill: str) -> ApprovalView:
     now = context.settings.clock.now()
     return view_request(question, skill=skill, now=now, global_flags=context.again)

@@ -91,7 +91,7 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
     output = STDOUT if batch.o in (None, STDOUT) else _output_path(context, str(batch.o))
     return BatchRequest(
         input=str(batch.batch),
-        stdin=_stdin(context) if batch.batch == "-" else None,
+        stdin=_open_stdin(context) if batch.batch == "-" else None,
         output=output,
         name=batch.batch_name or "",
         shard=_parse_shard(context, batch),
@@ -108,7 +108,7 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
     )
 
 
-def _stdin(context: CommandContext) -> BinaryIO | None:
+def _open_stdin(context: CommandContext) -> BinaryIO | None:
     """Return stdin as bytes; None if it is closed. At a terminal, first write how to end the input."""
     if sys.stdin is None:
         return None
@@ -242,10 +242,10 @@ class BatchDisplay:
     def update(self, totals: Totals, *, force: bool = False) -> None:
         """Show the present counts."""
         now = time.monotonic()
-        if self._is_quiet or not (force or now - self._shown >= self._interval):
+        if self._is_quiet or not (force or now - self._shown >= self._refresh_interval):
             return
         self._shown = now
-        text = self._line(totals, now)
+        text = self._progress_line(totals, now)
         if self._is_live:
             self._screen.notify(f"\r\x1b[K  {text}")
         elif not force or self._last:
@@ -253,10 +253,10 @@ class BatchDisplay:
         self._last = text
 
     @property
-    def _interval(self) -> float:
+    def _refresh_interval(self) -> float:
         return _REDRAW_EVERY if self._is_live else _LINE_EVERY
 
-    def _line(self, totals: Totals, now: float) -> str:
+    def _progress_line(self, totals: Totals, now: float) -> str:
         self._times.append((now, totals.ended))
         while len(self._times) > 2 and now - self._times[0][0] > _RATE_OF:
             self._times.popleft()
@@ -274,16 +274,16 @@ class BatchDisplay:
     def note(self, text: str) -> None:
         """Show one line of text."""
         if not self._is_quiet:
-            self._erase()
+            self._erase_line()
             self._screen.notify(f"{visible(text)}\n")
 
-    def _erase(self) -> None:
+    def _erase_line(self) -> None:
         if self._is_live and self._last:
             self._screen.notify("\r\x1b[K")
 
     def close(self) -> None:
         """Remove the line of progress."""
-        self._erase()
+        self._erase_line()
         self._last = ""
 
 

@@ -24,11 +24,11 @@ def verify_batch(context: CommandContext, names: list[str]) -> int:
     errors = [each for each in findings if each.severity == "error"]
     context.own["findings"] = [{"batch": batch_id, **each.to_payload()} for each in findings]
     if errors or not context.screen.quiet:
-        context.answer(_lines(context, batch_id, findings, len(errors)))
+        context.answer(_finding_lines(context, batch_id, findings, len(errors)))
     return context.fail(errors[0].to_payload()) if errors else OK
 
 
-def _lines(
+def _finding_lines(
     context: CommandContext, batch_id: str, findings: list[Finding], errors: int
 ) -> list[StyledLine]:
     """Return a heading, and a line per finding."""

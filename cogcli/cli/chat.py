@@ -103,10 +103,10 @@ class Chat:
         the exit code.
         """
         with interruptible():
-            self._talk()
+            self._run_prompt_loop()
         return self._exit_code
 
-    def _talk(self) -> None:
+    def _run_prompt_loop(self) -> None:
         """Prompt for lines and handle each of them."""
         self._write_line(f"{self._title}   /help, /quit", "dim")
         while self._open:
@@ -133,7 +133,7 @@ class Chat:
         word, _, rest = line.partition(" ")
         if not word.startswith("/"):
             if line:
-                (self._find_and_run_skill if self._party.guided else self._send)(line)
+                (self._find_and_run_skill if self._party.guided else self._run_message)(line)
         elif word in WORDS:
             WORDS[word].run(self, rest.strip())
         else:
@@ -141,7 +141,7 @@ class Chat:
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
-    def _send(self, message: str) -> None:
+    def _run_message(self, message: str) -> None:
         """Run the agent on a message, and report the result."""
         given = self._ask(message, self._mode)._replace(on_response=self._response)
         listener = DisplayListener(Display(self._context.screen))
@@ -150,7 +150,7 @@ class Chat:
             given,
             lambda _, control: watch_start(self._context, listener, control),
         )
-        self._report(result)
+        self._report_result(result)
 
     def _find_and_run_skill(self, message: str) -> None:
         """Find the skill for a message without a model.
@@ -176,13 +176,13 @@ class Chat:
             code = run_skill(self._context, answer.hit.skill_id, RunFlags({"p": given}))
             self._end_after_signal(code)
 
-    def _resume(self, directory: Path, request: ResumeRequest) -> None:
-        """Resume a run that waits with an answer, and report the result."""
+    def _resume_run(self, directory: Path, request: ResumeRequest) -> None:
+        """Resume a waiting run with an answer, and report the result."""
         result, _ = resume_run(self._context, directory, request)
-        self._report(result)
+        self._report_result(result)
 
-    def _report(self, result: RunResult) -> None:
-        """Display the result of a run, and remind of what waits for an answer."""
+    def _report_result(self, result: RunResult) -> None:
+        """Display the result of a run, and list the requests that wait for an answer."""
         self._last, directory = result, Path(result.directory)
         self._waiting = [each for each in self._waiting if each != directory]
         if result.status == "pending":
@@ -192,7 +192,7 @@ class Chat:
             self._write_line(self._count_waiting(), "dim")
 
     def _count_waiting(self) -> str:
-        """Return how many runs wait for an answer, and how to give one."""
+        """Return a text with the number of runs that wait for an answer, and the command to answer."""
         verb = "wait" if len(self._waiting) > 1 else "waits"
         return f"{count_of(len(self._waiting), 'request')} still {verb}: /approve or /reject"
 
@@ -332,7 +332,7 @@ class Chat:
             settings = self._context.settings
             signed = sign_answers(settings, directory, approve, reject, by, person.key)
             answer = answer._replace(signatures=signed)
-        self._resume(directory, answer)
+        self._resume_run(directory, answer)
 
     def show_profile(self, _: str) -> None:
         """Display the remembered facts about the user."""
@@ -372,7 +372,7 @@ class Chat:
         return read_record(DecisionFile, document) if document else None
 
     def _read_document(self, name: str) -> Json:
-        """Return a document of the last run; empty if there was no run."""
+        """Return a document of the last run; empty before the first run."""
         if self._last is None:
             self._write_line("nothing was asked yet")
             return {}

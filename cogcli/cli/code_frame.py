@@ -20,10 +20,10 @@ _WIDEST = 400
 
 
 class Sources:
-    """The source lines of files below `base`; `contents` replaces the content of files by name.
+    """The source lines of files below `base`. `contents` replaces the content of files by name.
 
-    `typed` holds strings of the command line by location. If such a string names a secret, none of its
-    lines is displayed.
+    `typed` maps locations to strings of the command line. If such a string refers to a secret, none of its lines is
+    displayed.
     """
 
     def __init__(

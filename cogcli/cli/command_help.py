@@ -103,7 +103,7 @@ def spelling(flag: TyperOption) -> str:
 
 
 def _flag_lines(flags: list[TyperOption]) -> Iterator[str]:
-    """Yield the lines of flags: spelling, description, default."""
+    """Yield the help lines of flags: notation, description, default."""
     return _two_columns((spelling(flag), f"{flag.help}{_default_note(flag)}") for flag in flags)
 
 

@@ -66,7 +66,7 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
 
 @contextmanager
 def _without_rich() -> Iterator[None]:
-    """Block imports of rich within the block: typer would load all of it to strip markup from plain
+    """Block imports of rich within the `with` block. Typer would load all of rich to strip markup from plain
     strings.
     """
     before = sys.modules.get("rich", ...)
@@ -85,10 +85,8 @@ def script(shell: str) -> str:
 
 
 def install(shell: str) -> str:
-    """Write the script to the folder of the shell, register it in the shell's own file, and return
-    its path.
-
-    Raise OSError or ValueError if a file cannot be read or written.
+    """Write the script to the folder of the shell, register it in the shell's startup file, and return its path. Raise
+    OSError or ValueError if a file cannot be read or written.
     """
     _, path = _typer_completion().install(shell=shell, prog_name="cogcli", complete_var=VARIABLE)
     return str(path)

@@ -81,7 +81,7 @@ answer."""
 def _spec_ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:
     """Return the ids of specs of a kind."""
     settings = query.settings
-    files = [file for layout in _layouts(settings) for file in layout.all(kind)]
+    files = [file for layout in _registry_layouts(settings) for file in layout.all(kind)]
     found = _ids_in_files(settings, files) if kind == "binding" else {file.id for file in files}
     return [(id, kind) for id in sorted(found)]
 
@@ -147,7 +147,7 @@ def _targets_in(value: object) -> set[str]:
 
 def _binding_ids_of_capability(settings: Settings, capability: str) -> list[str]:
     """Return the ids of the bindings in a capability's folder."""
-    files = [file for layout in _layouts(settings) for file in layout.bindings(capability)]
+    files = [file for layout in _registry_layouts(settings) for file in layout.bindings(capability)]
     return sorted(_ids_in_files(settings, files))
 
 
@@ -200,7 +200,10 @@ def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, FieldSpec]:
 def _compiled_skill(settings: Settings, skill_id: str) -> Json:
     """Return the cached content of a skill's file; empty for a skill that is not in the cache."""
     files = [
-        file for layout in _layouts(settings) for file in layout.all("skill") if file.id == skill_id
+        file
+        for layout in _registry_layouts(settings)
+        for file in layout.all("skill")
+        if file.id == skill_id
     ]
     compiled = _read_cached(settings, "skill", files)
     return compiled[-1] if compiled else {}
@@ -220,7 +223,7 @@ def _complete_effects(query: CompletionQuery) -> list[tuple[str, str]]:
     return [(f"{word}=", meaning) for word, meaning in _complete_steps(query)]
 
 
-def _layouts(settings: Settings) -> list[Layout]:
+def _registry_layouts(settings: Settings) -> list[Layout]:
     return [layout_of(layer) for layer in settings.layers]
 
 

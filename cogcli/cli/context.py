@@ -104,7 +104,7 @@ class CommandContext:
             self.warn(ended)
 
     def _warn_of_own_store(self) -> None:
-        """Warn that the user's own store is used because the project is not trusted."""
+        """Warn that the user's store is used because the project is not trusted."""
         text = "this is your own store, as in an empty directory: the project is not trusted, so its own is not read"
         own = ServiceResolutionError("service.untrusted", text)
         own.next = ("cogcli config trust",)
@@ -182,7 +182,7 @@ class CommandContext:
             return self.environ.get("USER") or "somebody"
 
     def answer(self, text: str | list[StyledLine]) -> None:
-        """Write to stdout, unless only the envelope goes there."""
+        """Write to stdout, unless stdout is reserved for the envelope."""
         if self.json:
             return
         if isinstance(text, str):

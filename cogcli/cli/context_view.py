@@ -73,7 +73,7 @@ def _stage_lines(explanation: Json, width: int | None) -> list[StyledLine]:
 
 
 def _over_size_lines(explanation: Json, width: int | None) -> list[StyledLine]:
-    """Return a line per bucket that took more than its size from room that no other bucket needed."""
+    """Return a line per bucket that exceeded its size by using room that other buckets did not need."""
     used = explanation["budget_report"]["used"]
     return [
         _named_line(name, f"{used[name]} tokens, above its size of {size}: room was left", width)

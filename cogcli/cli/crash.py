@@ -31,14 +31,14 @@ def report_bug(
     """
     ours = [
         f"{relpath(f, _PACKAGE)}:{line}"
-        for f, line, _ in _frames(error)
+        for f, line, _ in _traceback_frames(error)
         if f.startswith(_PACKAGE + os.sep)
     ]
     what = f"{type(error).__name__} in {ours[-1].replace(os.sep, '/') if ours else 'startup'}"
     screen.notify_line([("bug[internal]", "error"), (f": {what}", "bold")])
     saved = ""
     try:
-        saved = _save(command, error)
+        saved = _save_report(command, error)
         screen.notify_line([("saved: ", "dim"), (f"{saved} (inputs and secrets removed)", "")])
     except (OSError, CogcliError) as failure:
         screen.notify_line(
@@ -56,7 +56,7 @@ def report_bug(
     return BUG
 
 
-def _frames(error: BaseException) -> list[tuple[str, int, str]]:
+def _traceback_frames(error: BaseException) -> list[tuple[str, int, str]]:
     """Return file, line and function of each frame, the innermost last."""
     return [
         (frame.f_code.co_filename, line, frame.f_code.co_name)
@@ -73,12 +73,14 @@ def _report_text(command: str, error: BaseException) -> str:
     seen: BaseException | None = error
     while seen is not None:
         lines.append(f"{type(seen).__module__}.{type(seen).__qualname__}")
-        lines += [f"  {os.path.basename(f)}:{line} {name}" for f, line, name in _frames(seen)]
+        lines += [
+            f"  {os.path.basename(f)}:{line} {name}" for f, line, name in _traceback_frames(seen)
+        ]
         seen = seen.__cause__ or seen.__context__
     return resolved_secrets().mask_text("\n".join(lines)) + "\n"
 
 
-def _save(command: str, error: BaseException) -> str:
+def _save_report(command: str, error: BaseException) -> str:
     """Write the report and return its path. Raise OSError."""
     folder = os.path.join(state_home(os.environ), "crashes")
     os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -53,16 +53,16 @@ def draw_table(
         return "".join(_plain_lines(out, columns, parts))
     from rich.rule import Rule
 
-    console, drawn = _console(out)
+    console, drawn = _buffered_console(out)
     size = sum(column.width for column in columns) + 2 * (len(columns) - 1)
     for number, part in enumerate(parts):
         if part.heading:
-            heading = _text(out, [(part.heading, "dim")])
+            heading = _rich_text(out, [(part.heading, "dim")])
             signs = "-" if out.glyphs is ASCII else "─"
             console.print(Rule(heading, align="left", characters=signs, style="dim"), width=size)
         table = _empty_table(out, columns, has_header=number == 0)
         for row in part.rows:
-            table.add_row(*[_text(out, [span]) for span in row])
+            table.add_row(*[_rich_text(out, [span]) for span in row])
         console.print(table)
     return _trim_lines(drawn)
 
@@ -77,7 +77,7 @@ def _empty_table(out: OutputStream, columns: Sequence[TableColumn], *, has_heade
         padding=(0, 2 if is_ascii else 1, 0, 0), header_style="dim", border_style="dim",
     )  # fmt: skip
     for column in columns:
-        heading = _text(out, [(column.heading, "dim")])
+        heading = _rich_text(out, [(column.heading, "dim")])
         side = "right" if column.right else "left"
         table.add_column(heading, width=column.width, justify=side, no_wrap=True)  # type: ignore[arg-type]
     return table
@@ -108,16 +108,16 @@ def _plain_row(row: Sequence[StyledSpan], columns: Sequence[TableColumn]) -> Sty
 
 def draw_lines(out: OutputStream, lines: Sequence[StyledLine]) -> str:
     """Return lines, each truncated to the width of the terminal."""
-    console, drawn = _console(out)
+    console, drawn = _buffered_console(out)
     for line in lines:
-        console.print(_text(out, line), no_wrap=True, overflow="ellipsis", crop=True)
+        console.print(_rich_text(out, line), no_wrap=True, overflow="ellipsis", crop=True)
     return _trim_lines(drawn)
 
 
 def draw_paragraph(out: OutputStream, text: str) -> str:
     """Return a string wrapped at spaces."""
-    console, drawn = _console(out)
-    console.print(_text(out, [(text, "")]))
+    console, drawn = _buffered_console(out)
+    console.print(_rich_text(out, [(text, "")]))
     return _trim_lines(drawn)
 
 
@@ -135,11 +135,11 @@ def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[CheckDis
     from rich.table import Table
     from rich.text import Text
 
-    console, drawn = _console(out)
+    console, drawn = _buffered_console(out)
     names = max((cells(check.name) for _, found in groups for check in found), default=0)
     signs = max((cells(check.sign[0]) for _, found in groups for check in found), default=0)
     for heading, checks in groups:
-        console.print(_text(out, [(heading, "bold")]))
+        console.print(_rich_text(out, [(heading, "bold")]))
         table = Table(
             box=None, show_header=False, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0)
         )
@@ -147,15 +147,15 @@ def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[CheckDis
         table.add_column(no_wrap=True, width=names)
         table.add_column(overflow="fold")
         for check in checks:
-            table.add_row(Text("  ") + _text(out, [check.sign]), _text(out, [(check.name, "")]),
-                          _text(out, [(check.message, "")]))  # fmt: skip
+            table.add_row(Text("  ") + _rich_text(out, [check.sign]), _rich_text(out, [(check.name, "")]),
+                          _rich_text(out, [(check.message, "")]))  # fmt: skip
             for detail in check.details:
-                table.add_row("", "", _text(out, [(detail, "dim")]))
+                table.add_row("", "", _rich_text(out, [(detail, "dim")]))
         console.print(table)
     return _trim_lines(drawn)
 
 
-def _console(out: OutputStream) -> tuple[Console, StringIO]:
+def _buffered_console(out: OutputStream) -> tuple[Console, StringIO]:
     """Return a console with the width and colors of a stream, and the buffer into which it draws."""
     from rich.console import Console
 
@@ -167,7 +167,7 @@ def _console(out: OutputStream) -> tuple[Console, StringIO]:
     return console, drawn
 
 
-def _text(out: OutputStream, line: StyledLine) -> Text:
+def _rich_text(out: OutputStream, line: StyledLine) -> Text:
     from rich.text import Text
 
     text = Text(no_wrap=False)

@@ -21,11 +21,10 @@ def find_refusal(
     empty: str = "there is nothing to check",
     hint: str = "",
 ) -> CogcliError | None:
-    """Return the error of a check that found no failures but checked too little; None if it may
-    succeed.
+    """Return the error of a check that found no failures but checked too little; None if the check may succeed.
 
-    `checked` counts the checked items of `total`, `untrusted` those left out because the project is
-    not trusted. `empty` and `hint` describe what is missing if nothing was checked at all.
+    `checked` counts the checked items of `total`. `untrusted` counts those omitted because the project is not trusted.
+    `empty` and `hint` describe the missing items if nothing was checked.
     """
     if untrusted:
         message = f"{untrusted} of {total} not checked: the project is not trusted"

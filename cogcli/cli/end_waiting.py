@@ -13,9 +13,9 @@ from cogcli.report.humanize import count_of
 
 
 def end_waiting(context: CommandContext, age: str, *, dry_run: bool, yes: bool) -> int:
-    """End the runs that wait for longer than an age, and return the exit code.
-
-    Raise UsageError without `yes` if there is no terminal."""
+    """End the runs that have waited for longer than an age, and return the exit code. Raise UsageError without `yes`
+    and without a terminal.
+    """
     settings = context.settings
     before = parse_age(settings, "--end-waiting", age) or ""
     planned = plan_ends(settings, before, context.warn)

@@ -32,7 +32,7 @@ def envelope(
     own: Json | None = None,
 ) -> str:
     """Return the envelope as one line. `own` may override `status`, for a partial run."""
-    return dumps(_body(command, exit_code, error, warnings, own)) + "\n"
+    return dumps(_envelope_members(command, exit_code, error, warnings, own)) + "\n"
 
 
 def envelope_parts(
@@ -45,15 +45,15 @@ def envelope_parts(
     streamed: StreamedList,
 ) -> Iterator[str]:
     """Yield the same text in parts: the items of the streamed list are read one at a time."""
-    body = _body(command, exit_code, error, warnings, own)
-    yield from _parts(body, streamed.path, streamed.items)
+    body = _envelope_members(command, exit_code, error, warnings, own)
+    yield from _text_parts(body, streamed.path, streamed.items)
     yield "\n"
 
 
-def _parts(
+def _text_parts(
     value: object, path: Sequence[str], items: Callable[[], Iterable[object]]
 ) -> Iterator[str]:
-    """Yield the text of a value in parts, with the items of the list that the path leads to."""
+    """Yield the text of a value in parts, with `items` in the list at `path`."""
     if not path:
         yield "["
         for number, item in enumerate(items()):
@@ -64,13 +64,13 @@ def _parts(
     for number, (name, member) in enumerate(object_of(value).items()):
         yield f"{',' if number else ''}{dumps(name)}:"
         if name == path[0]:
-            yield from _parts(member, path[1:], items)
+            yield from _text_parts(member, path[1:], items)
         else:
             yield dumps(member)
     yield "}"
 
 
-def _body(
+def _envelope_members(
     command: str,
     exit_code: int,
     error: Json | None,

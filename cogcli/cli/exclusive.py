@@ -21,9 +21,8 @@ _LONGEST_PAUSE: Final = 2.0
 def start_in_turn(
     context: CommandContext, name: str, flags: RunFlags, start: Callable[[], _Started]
 ) -> _Started | None:
-    """Return what `start` returns once no other run holds the name. Return None if the run is skipped.
-
-    Raise UsageError for a flag without a name, and the error of a name that is held (`run.exclusive`).
+    """Return the result of `start` once no other run holds the name. Return None if the run is skipped. Raise
+    UsageError for a flag without a name, and `run.exclusive` for a name that stays held.
     """
     _require_fitting_flags(name, flags)
     if not name:
@@ -40,22 +39,22 @@ def start_in_turn(
                 # A schedule runs with `-q`, and exit code 0 alone would read as a night that was done.
                 context.warn(_skipped_error(error), if_quiet=True)
                 return None
-            if not _is_free_or_ends(context, name, flags, deadline):
+            if not _may_try_again(context, name, flags, deadline):
                 raise
 
 
 def _require_fitting_flags(name: str, flags: RunFlags) -> None:
-    """Raise UsageError for a flag without the flag that it belongs to."""
+    """Raise UsageError for a flag without the flag that it requires."""
     if flags.names_conflict and not name:
         raise wrong_flag("`--on-conflict` needs `--exclusive NAME`", "name what one run may hold")
     if flags.wait_timeout is not None and flags.on_conflict != "wait":
         raise wrong_flag("`--wait-timeout` needs `--on-conflict wait`", "add it")
 
 
-def _is_free_or_ends(
+def _may_try_again(
     context: CommandContext, name: str, flags: RunFlags, deadline: float | None
 ) -> bool:
-    """Return whether a run that waits should try again: another run took the name first."""
+    """Return whether a waiting run should try again because another run took the name first."""
     if flags.on_conflict != "wait" or _is_over(deadline):
         return False
     settings = context.settings
@@ -66,7 +65,9 @@ def _is_free_or_ends(
 def _wait_for_name(
     context: CommandContext, name: str, flags: RunFlags, deadline: float | None
 ) -> None:
-    """With `--on-conflict wait`, wait while another run holds the name. Raise its error if that may never end."""
+    """With `--on-conflict wait`, wait while another run holds the name. Raise its error if the wait could be
+    endless.
+    """
     shown, pause = "", _FIRST_PAUSE
     runs_dir, shared = Path(context.settings.runs_dir), context.settings.shares_episodes
     while flags.on_conflict == "wait":

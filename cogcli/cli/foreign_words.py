@@ -64,8 +64,8 @@ def translate_word(words: Sequence[str]) -> str:
         rest = _words_from_command(words)
         return translate_word(rest) or (rest[0] if rest else "")
     command = COMMANDS.get(name, "")
-    if name == "list" and _kind(words[1:2]):
-        return f"{_kind(words[1:2])} ls"
+    if name == "list" and _spec_kind(words[1:2]):
+        return f"{_spec_kind(words[1:2])} ls"
     if name == "describe" and len(words) > 1 and words[1].count(".") > 1:  # a skill has one dot
         return "capabilities show"
     return command
@@ -87,7 +87,7 @@ def translate_line(argv: Sequence[str], word: str = "", own: str = "") -> Iterat
     place = flags.index(word)
     own = own or translate_word(flags[place:])
     before, rest = flags[:place], _words_from_command(flags[place:])
-    rest = rest[2:] if own.endswith(" ls") and _kind(rest[1:2]) else rest[1:]
+    rest = rest[2:] if own.endswith(" ls") and _spec_kind(rest[1:2]) else rest[1:]
     words = own.split()
     if before[-1:] == words[:1]:  # after a group
         words = words[1:]
@@ -123,7 +123,7 @@ def _translate_flags(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     return host, words
 
 
-def _kind(words: Sequence[str]) -> str:
+def _spec_kind(words: Sequence[str]) -> str:
     """Return the kind of spec that the words are about."""
     return _KINDS.get(words[0], "") if words else ""
 

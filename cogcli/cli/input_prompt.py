@@ -83,8 +83,8 @@ def _prompt_form(context: CommandContext, form: InputForm) -> Json | None:
 
 
 def parse_field(field: InputField, text: str) -> object:
-    """Return the value that a typed line stands for. A line that is no such value stays a text, which then does not
-    fit.
+    """Return the value written in a typed line. An invalid line is returned as text, which the check of the form then
+    rejects.
     """
     kind = field.accepts.get("type")
     if kind == "boolean":

@@ -71,18 +71,18 @@ class CommandInputs:
         if self.problems:
             self.doubtful.add("*")
         for pair in flags.p:
-            self._collect(partial(self._add_pair, pair))
+            self._collect_errors(partial(self._add_pair, pair))
         if (file := flags.options.get("frame")) is not None:
             read = partial(_read_object, self._context, file, "--frame-file")
-            self.frame = self._collect(read) or {}
+            self.frame = self._collect_errors(read) or {}
 
     def _set_object(self, load: Callable[[], Json]) -> None:
         """Set the inputs to the object that `load` returns."""
-        self.inputs = self._collect(load) or {}
+        self.inputs = self._collect_errors(load) or {}
         self.origins = dict.fromkeys(self.inputs, FILE)
 
-    def _collect(self, action: Callable[[], _Read]) -> _Read | None:
-        """Return the result of `action`. If it raises UsageError, collect that and return None."""
+    def _collect_errors(self, action: Callable[[], _Read]) -> _Read | None:
+        """Return the result of `action`. If it raises UsageError, collect the error and return None."""
         try:
             return action()
         except UsageError as error:
@@ -205,7 +205,7 @@ def read_bytes(context: CommandContext, path: str) -> bytes:
 
 
 def _similar_names_hint(path: str) -> str:
-    """Return a hint with similar file names; empty if there are none."""
+    """Return a hint with similar file names; empty if no name is similar."""
     from difflib import get_close_matches
 
     folder, name = os.path.split(path)

@@ -107,9 +107,7 @@ def _tool_lines(tools: list[Json], width: int | None) -> Iterator[StyledLine]:
 
 
 def _has_own_line(name: str, value: object) -> bool:
-    """Return whether a member is displayed on its own line. False is displayed; other empty values are
-    not.
-    """
+    """Return whether a member is displayed on a separate line. False is displayed; other empty values are not."""
     is_shown = bool(value) or value is False
     return is_shown and name not in _ABOVE and not isinstance(value, dict)
 

@@ -55,11 +55,10 @@ def show(
     whole: bool = False,
     for_all: str = "| cat",
 ) -> None:
-    """Write a list in the format of its flags.
+    """Write a list in the format of its flags. In a table, rows of a named section begin with a heading line.
 
-    In a table, rows of a named section begin with a heading line. Unless `whole` is set, a table on
-    a terminal ends after `LONGEST` rows. Then a note on stderr gives the number of other rows, and
-    the flag `for_all` that displays them.
+    Unless `whole` is set, a table on a terminal ends after `LONGEST` rows. Then a note on stderr contains the number of
+    other rows, and the flag `for_all` that displays them.
     """
     format, header = flags.format or "text", flags.header
     out = context.screen.out
@@ -122,7 +121,7 @@ def _draw_table(
     width: int,
     section: Callable[[Json], str],
 ) -> str:
-    """Return the table for a terminal of this width; empty if there are no rows."""
+    """Return the table for a terminal of this width; empty without rows."""
     if not rows:
         return ""
     texts = [
@@ -186,7 +185,7 @@ def _fit_columns(
     return _shorten_columns(columns, {n: whole[n] for n in shown}, usual, width)
 
 
-def _excess(sizes: Iterable[int], width: int) -> int:
+def _excess_cells(sizes: Iterable[int], width: int) -> int:
     """Return how many cells columns of these sizes are too wide for the terminal."""
     return sum(size + _GAP for size in sizes) - _GAP - width
 
@@ -194,7 +193,7 @@ def _excess(sizes: Iterable[int], width: int) -> int:
 def _columns_that_fit(columns: Sequence[Column], usual: dict[int, int], width: int) -> list[int]:
     """Return the numbers of the columns that remain after dropping others from the right."""
     shown = list(usual)
-    while _excess((usual[n] for n in shown), width) > 0:
+    while _excess_cells((usual[n] for n in shown), width) > 0:
         less_needed = [n for n in shown if n >= _FIXED_COLUMNS and not columns[n].prose]
         if not less_needed:
             break
@@ -215,8 +214,8 @@ def _shorten_columns(
     limits += [(n, usual_widths[n]) for n in by_excess]
     widths = dict(full_widths)
     for n, limit in limits:
-        widths[n] -= max(0, min(widths[n] - limit, _excess(widths.values(), width)))
-    more = _excess(widths.values(), width)
+        widths[n] -= max(0, min(widths[n] - limit, _excess_cells(widths.values(), width)))
+    more = _excess_cells(widths.values(), width)
     if widths and more > 0:
         widest = max(widths, key=lambda n: widths[n])
         widths[widest] = max(4, widths[widest] - more)

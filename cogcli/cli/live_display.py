@@ -53,7 +53,7 @@ class StepLines(Display):
         self._written = {step.id for step in own if step.status in _ENDED}
 
     def __call__(self, event: Event) -> None:
-        self._apply(event)
+        self._apply_event(event)
         root = self.fold.root
         if root is None:
             return
@@ -63,14 +63,14 @@ class StepLines(Display):
         self._write_rows(_ENDED, self._steps_of(root, event))
 
     def _steps_of(self, root: RunHistory, event: Event) -> Collection[StepHistory]:
-        """Return the steps that an event may have ended: its own, or all if it is not an event of a step."""
+        """Return the steps that an event may have ended: its own step, or all steps if the event has none."""
         if event.step_id is None:
             return root.own
         step = root.steps.get(event.step_id) if event.run_id == root.id else None
         return () if step is None or root.owner(step) else (step,)
 
-    def _apply(self, event: Event) -> None:
-        """Update the history, and note a step that requests an approval."""
+    def _apply_event(self, event: Event) -> None:
+        """Update the history, and mark a step that requests an approval."""
         self.fold.apply(event)
         if row_of(event.event_type).asks and event.step_id:
             self._requesting.add(event.step_id)
@@ -189,7 +189,7 @@ class AnimatedSteps(StepLines):
         if self._live is False:
             super().__call__(event)
             return
-        self._apply(event)
+        self._apply_event(event)
         root, asks = self.fold.root, event.event_type == "model.requested"
         if asks:
             self._response = ""

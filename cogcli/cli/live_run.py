@@ -54,7 +54,7 @@ class DisplayListener:
 
     @property
     def ignored(self) -> frozenset[str]:
-        """The types of events that it may not get."""
+        """The types of events that the listener need not receive."""
         return self.display.ignored
 
     def __call__(self, event: Event) -> None:
@@ -294,7 +294,7 @@ def _write_outputs(context: CommandContext, outputs: Json | None, *, is_agent: b
 
 
 def find_say(result: RunResult) -> str:
-    """Return the text that the pack has for the customer of a run that was denied or waits. Empty if there is none."""
+    """Return the pack's text for the customer of a denied or waiting run. Empty if the pack has no text."""
     return str((result.error or {}).get("say") or "")
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def run(argv: list[str]) -> int:
     """Execute a command line, and return its exit code."""
     try:
-        code = _run(argv)
+        code = _run_command_line(argv)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -47,7 +47,7 @@ def run(argv: list[str]) -> int:
         return report_error(Screen(os.environ), "", error, argv=argv)
 
 
-def _run(argv: list[str]) -> int:
+def _run_command_line(argv: list[str]) -> int:
     """Parse a command line and execute it."""
     flags = argv[: argv.index("--")] if "--" in argv else argv
     json = "--json" in flags
@@ -78,7 +78,7 @@ def _run(argv: list[str]) -> int:
         _write_text(call, screen)
         return OK
     try:
-        return _execute(call, call.action, screen)
+        return _execute_call(call, call.action, screen)
     finally:
         screen.close()
 
@@ -95,7 +95,7 @@ def _write_text(call: Call, screen: Screen) -> None:
     screen.answer(text)
 
 
-def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen) -> int:
+def _execute_call(call: Call, action: Callable[[CommandContext], int], screen: Screen) -> int:
     """Run the action of a command, and return its exit code. Report each error."""
     from cogcli.cli.context import CommandContext
 

@@ -28,7 +28,7 @@ Completes = str | tuple[str, ...]
 
 
 class ParameterDeclaration(NamedTuple):
-    """An argument or a flag as it is declared: a command that is run makes typer's parameters of it."""
+    """The declaration of an argument or a flag. For the command that runs, it becomes a parameter of typer."""
 
     names: tuple[str, ...] = ()
     """The spellings of a flag; none for an argument."""
@@ -171,9 +171,8 @@ class Flags:
 
     @classmethod
     def all_flags(cls) -> list[Declared]:
-        """Return each flag, inherited ones first.
-
-        A flag that a class declares again takes the place of the class's own flags.
+        """Return each flag, inherited ones first. A redeclared flag is listed at the place of the redeclaring class's
+        flags.
         """
         flags: dict[str, Declared] = {}
         for base in reversed(cls.__mro__):
@@ -282,10 +281,8 @@ Examples = tuple[tuple[str, str], ...]
 
 
 class Call(NamedTuple):
-    """A parsed command line: an action that takes a CommandContext. The action is None if a string is
-    printed instead.
-
-    `given` holds the typed flags, by the names of parameters and settings.
+    """A parsed command line: an action that takes a CommandContext. The action is None if a string is printed instead.
+    `given` contains the typed flags, by the names of parameters and settings.
     """
 
     argv: list[str]

@@ -47,7 +47,7 @@ def report_tests(context: CommandContext, tests: Sequence[RuleTestResult]) -> in
 
 
 def report_coverage(context: CommandContext, rules: Sequence[RuleCoverage], minimum: int) -> int:
-    """Write what the tests of each rule reach. Return 1 if the share is below `minimum` percent."""
+    """Write the coverage of each rule by its tests. Return 1 if the share is below `minimum` percent."""
     share = share_reached(rules)
     context.own["coverage"] = {
         "percent": round(share, 2),

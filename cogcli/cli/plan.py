@@ -38,12 +38,12 @@ def _plan_lines(context: CommandContext, plan: Json) -> list[StyledLine]:
     amount = count_of(len(plan["steps"]), "step")
     head = f"would run {amount} in {count_of(plan['waves'], 'wave')}; nothing was executed"
     lines: list[StyledLine] = [[(head, "bold")]]
-    texts = _align(list(_PlanRows(plan["skills"], out.glyphs).plan_rows(plan)))
+    texts = _align_rows(list(_PlanRows(plan["skills"], out.glyphs).plan_rows(plan)))
     lines += [[(fit(text, out.width), "")] for text in texts]
     return lines + _need_lines(plan["needs"], out.glyphs, out.width)
 
 
-def _align(rows: list[PlanRow]) -> Iterator[str]:
+def _align_rows(rows: list[PlanRow]) -> Iterator[str]:
     """Yield rows as lines with aligned columns."""
     sizes = [max((cells(row[n]) for row in rows if len(row) > 2), default=0) for n in range(4)]
     for row in rows:

@@ -67,7 +67,7 @@ class CountedLimit(Record):
 
     @property
     def text(self) -> str:
-        """What the call adds, what was used before, and what is left."""
+        """The amount that the call adds, the amount used before, and the remainder."""
         return f"{self.limit} of {self.owner}: {self.used} + {self.amount} of {self.max}, {self.left} left"
 
 
@@ -90,7 +90,7 @@ class ExplainedCall(DisplayedVerdict):
 
 
 def _read_lines(call: ExplainedCall) -> Iterator[str]:
-    """Yield a line for each value that the decision read. Counters have lines of their own."""
+    """Yield a line for each value that the decision read. Counters have separate lines."""
     counters = {f"{READS}{each.limit}" for each in call.limits}
     for path, value in call.reads.items():
         if path not in counters:
@@ -137,7 +137,7 @@ def _reason_lines(call: ExplainedCall) -> Iterator[str]:
 
 
 def change_lines(changes: Sequence[PolicyChange]) -> Iterator[str]:
-    """Yield a line for each changed part of two policies, and for each changed member of it."""
+    """Yield a line for each changed part of two policies, and for each changed member of the part."""
     for change in changes:
         yield f"{_SIGNS[change.change]} {change.kind} {change.id}"
         if change.change == "changed":

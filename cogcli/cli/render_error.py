@@ -321,7 +321,7 @@ def _correct_spelling(
 
 
 def _replace_word(argv: list[str], place: int, word: str) -> list[str] | None:
-    """Return the words with another word at an index; None if its name is already taken."""
+    """Return the words with another word at an index. None if another word already sets the same input."""
     fixed = [*argv[:place], word, *argv[place + 1 :]]
     names = [_input_name(each) for each in fixed if "=" in each]
     return None if names.count(_input_name(word)) > 1 else fixed

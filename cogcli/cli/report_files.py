@@ -32,7 +32,7 @@ class ReportFile(NamedTuple):
 
 
 class RequestedReports(NamedTuple):
-    """The reports requested of a command, and the kinds that it supports."""
+    """The requested reports of a command, and the kinds that it supports."""
 
     files: tuple[ReportFile, ...]
     kinds: tuple[str, ...]
@@ -53,9 +53,9 @@ class RequestedReports(NamedTuple):
         for kind, path in self.files:
             if kind != GITHUB:
                 context.settings.require_inside(path)
-                _write_file(path, _render(context, kind, report_of, code))
+                _write_file(path, _render_report(context, kind, report_of, code))
         if any(file.kind == GITHUB for file in self.files):
-            context.screen.notify(_render(context, GITHUB, report_of, code))
+            context.screen.notify(_render_report(context, GITHUB, report_of, code))
         if GITHUB in self.kinds and (summary := context.environ.get("GITHUB_STEP_SUMMARY")):
             # One that cannot be written is not an error of the check.
             with (
@@ -67,7 +67,7 @@ class RequestedReports(NamedTuple):
                 file.write(markdown(report_of(), limit=maximum))
 
 
-def _render(
+def _render_report(
     context: CommandContext, kind: str, report_of: Callable[[], CheckReport], code: int
 ) -> str:
     """Return a report as text."""

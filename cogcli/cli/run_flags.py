@@ -127,7 +127,7 @@ class RunFlags(OptionFlags):
 
     @property
     def names_conflict(self) -> bool:
-        """Whether a flag was given about another run that holds the name."""
+        """Whether a flag about a conflict of exclusive names was given."""
         return self.on_conflict is not None or self.wait_timeout is not None
 
 

@@ -42,9 +42,8 @@ def run_skill(
     context: CommandContext, skill_id: str, flags: RunFlags, *, display: Display | None = None, answer: bool = True,
     after: Callable[[RunResult], None] | None = None,
 ) -> int:  # fmt: skip
-    """Run a skill, report the result, and return its exit code.
-
-    `trace SKILL` passes its own `display`, and `after`, which is called before the last lines.
+    """Run a skill, report the result, and return its exit code. `trace SKILL` passes `display`, and `after`, which is
+    called before the last lines.
     """
     given = _read_request(context, skill_id, flags)
     warn_of_distrust(context, "skill", skill_id)

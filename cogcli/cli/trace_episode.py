@@ -64,7 +64,7 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
     """
     view, output = view_of(flags), _output_path(flags)
     if flags.follow:
-        events = _follow(context, directory, view, flags)
+        events = _follow_events(context, directory, view, flags)
         is_written = view == "events" and not context.json
     else:
         events, is_written = _read_events(context, directory, view, flags.step), False
@@ -274,10 +274,11 @@ def _run_members(root: RunHistory | None) -> Json:
     }
 
 
-def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFlags) -> list[Event]:
-    """Write each new event until the run ends, and return all events.
-
-    They go to stdout in the view `events`, else to stderr.
+def _follow_events(
+    context: CommandContext, directory: Path, view: str, flags: TraceFlags
+) -> list[Event]:
+    """Write each new event until the run ends, and return all events. They are written to stdout in the view `events`,
+    else to stderr.
     """
     from cogcli.cli.progress import display_for
     from cogcli.cli.trace_views import EventPrinter

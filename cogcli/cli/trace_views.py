@@ -26,7 +26,7 @@ from cogcli.report.styled_text import fit, style_of
 from cogcli.report.why import explainable_places, find_cause_chains, why_lines
 
 
-def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
+def _view_columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
     """Return the columns of a view."""
     now, glyphs = context.settings.clock.now(), context.screen.out.glyphs
     special = {
@@ -45,14 +45,14 @@ def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
 def _write_table(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the table of steps."""
     rows = table.rows(traced.history, only=traced.step)
-    show(context, _columns(context, table.columns(traced.history)), rows, traced.flags)
+    show(context, _view_columns(context, table.columns(traced.history)), rows, traced.flags)
 
 
 def _write_timeline(context: CommandContext, traced: TracedEpisode) -> None:
     """Write the timeline."""
     if traced.flags.format not in (None, "text"):
         rows = timeline.rows(traced.history, only=traced.step)
-        show(context, _columns(context, timeline.COLUMNS), rows, traced.flags)
+        show(context, _view_columns(context, timeline.COLUMNS), rows, traced.flags)
         return
     out = context.screen.out
     lines = timeline.timeline(traced.history, out.glyphs, width=out.width, only=traced.step)
@@ -77,7 +77,7 @@ def _write_lineage(context: CommandContext, traced: TracedEpisode) -> None:
     """Write which steps read and write each target."""
     out, flows = context.screen.out, _target_flows(traced)
     if traced.flags.format not in (None, "text"):
-        show(context, _columns(context, lineage.COLUMNS), lineage.rows(flows), traced.flags)
+        show(context, _view_columns(context, lineage.COLUMNS), lineage.rows(flows), traced.flags)
     elif not flows and not traced.history.chained:
         context.screen.answer_lines(
             [[("this log does not record what its steps read and wrote", "dim")]]
@@ -96,7 +96,7 @@ def _write_layers(context: CommandContext, traced: TracedEpisode) -> None:
     elif format not in (None, "text"):
         show(
             context,
-            _columns(context, layer_cells.COLUMNS),
+            _view_columns(context, layer_cells.COLUMNS),
             layer_cells.rows(traced.history),
             traced.flags,
         )

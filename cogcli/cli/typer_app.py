@@ -317,7 +317,7 @@ def group(name: str, completer: Completer | None = None) -> LazyGroup:
     """Return a group, or the root, which has the global flags, if `name` is empty."""
     declared = [] if name else GlobalFlags.declared()
     built = LazyGroup(
-        params=[_parameter(*each, completer) for each in declared],
+        params=[_typer_parameter(*each, completer) for each in declared],
         invoke_without_command=True,
         add_help_option=False,
         rich_markup_mode=None,
@@ -343,7 +343,7 @@ def load(words: str, completer: Completer | None = None) -> LazyCommand:
 
     built = LazyCommand(
         words.split()[-1],
-        params=[_parameter(*each, completer) for each in parameters.declared],
+        params=[_typer_parameter(*each, completer) for each in parameters.declared],
         callback=bind,
         help=summary,
         context_settings={"allow_extra_args": True},
@@ -394,13 +394,13 @@ def _parameters_of(function: Callable[..., int]) -> _Parameters:
     return found
 
 
-def _parameter(
+def _typer_parameter(
     name: str, kind: object, declared: ParameterDeclaration, completer: Completer | None
 ) -> TyperOption | TyperArgument:
     """Return a parameter as typer parses it, with the function that completes its value."""
     complete = None
     if completer is not None and declared.completes:
-        complete = partial(_complete, completer, declared.completes)
+        complete = partial(_completion_values, completer, declared.completes)
     is_list = get_origin(kind) is list
     if not declared.names:
         return TyperArgument(
@@ -424,7 +424,7 @@ def _parameter(
     )
 
 
-def _complete(
+def _completion_values(
     completer: Completer, kind: Completes, context: Context, args: list[str], incomplete: str
 ) -> list[tuple[str, str]]:
     """Return the values that complete a parameter, called as typer calls it."""

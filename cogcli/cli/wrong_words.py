@@ -33,10 +33,8 @@ class CommandLine(NamedTuple):
     """Parses a command line. Raises UsageError."""
 
     def first_that_parses(self, lines: Iterable[list[str]]) -> tuple[str, ...]:
-        """Return the first of these command lines that parses and repeats no secret, as a tuple of
-        one text.
-
-        Empty if there is none.
+        """Return the first of these command lines that parses and contains no secret, as a tuple of one text. Empty if
+        no line does.
         """
         for words in lines:
             if any(_names_secret(word) for word in words):

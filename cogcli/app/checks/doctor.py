@@ -259,8 +259,7 @@ def _check_registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
 
 
 def _describe_unusable_skills(check: RegistryCheck, needs: RequirementSearch) -> Iterator[str]:
-    """Yield a line for each shipped skill that cannot run because a later layer replaces a spec
-    that it needs."""
+    """Yield a line for each shipped skill that cannot run because a later layer replaces a required spec."""
     for id, skill in sorted(check.catalog.skills.items()):
         if skill.file in check.shipped:
             lacks = next((need for need in needs.skill(id) if need.kind == REPLACED), None)

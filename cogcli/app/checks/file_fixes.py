@@ -28,7 +28,7 @@ _KINDS: Final = {
 
 
 class FileFix(NamedTuple):
-    """The fixed text of one file, not written yet, and the problems that it solves."""
+    """The fixed text of one file before writing, and the problems that it solves."""
 
     file: str
     path: str
@@ -39,8 +39,9 @@ class FileFix(NamedTuple):
 
 
 def find_fixes(settings: Settings, checked: RegistryCheck) -> list[FileFix]:
-    """Return the fixes of the project's own files. Shipped files, and files that a link places
-    outside the project, are not fixed."""
+    """Return the fixes of the project's own files. Shipped files are not fixed, nor are files that a link places
+    outside the project.
+    """
     if settings.project is None:
         return []
     texts = _read_fixable_files(settings, checked)
@@ -109,10 +110,10 @@ def _find_misspellings(
     return found
 
 
-def _has_solved(
+def _is_solved(
     problem: Problem, remaining: Collection[tuple[str, str]], paths_with_errors: Collection[str]
 ) -> bool:
-    """Return whether a problem is gone after its correction, and its path has no new error."""
+    """Return whether a problem has disappeared after its correction, and its path has no new error."""
     return (problem.code, problem.path) not in remaining and problem.path not in paths_with_errors
 
 
@@ -134,7 +135,7 @@ def _select_effective(
         if p.severity == "E" and (file, p.code, p.path) not in old_problems
     ]
     wrong = {p.path for p in new}
-    kept = [each for each in respellings if _has_solved(each.problem, found, wrong)]
+    kept = [each for each in respellings if _is_solved(each.problem, found, wrong)]
     return [] if kept == respellings and _has_error_elsewhere(new, respellings) else kept
 
 
@@ -174,7 +175,7 @@ def write_fixes(settings: Settings, fixes: Sequence[FileFix]) -> None:
 
 
 def _editable_kind(file: str, kinds: str) -> str:
-    """Return the kind of a file; empty for a file that is never edited, such as JSON."""
+    """Return the kind of a file; empty for a file that is not editable, such as JSON."""
     folder, name = os.path.split(file)
     if os.path.basename(folder) == HOST_FOLDER:
         return KIND_OF_FILE.get(name, "") if name.endswith(".yaml") else ""

@@ -30,7 +30,7 @@ _FILES: Final = (*_SPECS, "cases")
 
 
 class CheckRequirements(NamedTuple):
-    """What must hold for a check to pass, in addition to specs without errors."""
+    """The conditions for a check to pass, in addition to specs without errors."""
 
     strict: bool = False
     """No warnings about the specs."""
@@ -182,9 +182,9 @@ def _is_program_repository(settings: Settings) -> bool:
 
 
 def _kind_by_file(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
-    """Return the kind of each checked file, by name, including files with errors.
-
-    Files that are not specs but have problems come last, with the kind `others`."""
+    """Return the kind of each checked file, by name, including files with errors. Files that are not specs but have
+    problems are last, with the kind `others`.
+    """
     files: dict[str, str] = {}
     for kind in _SPECS:
         files.update(dict.fromkeys(sorted(_files_of_kind(catalog, kind)), kind))

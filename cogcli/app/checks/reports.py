@@ -50,11 +50,11 @@ def registry_report(
     end_of: Callable[[str, int, int], int],
     base: str = "",
 ) -> CheckReport:
-    """Return the report of `validate`: one case per file. Shipped files come last, in groups of
-    their own.
+    """Return the report of `validate`: one case per file. Shipped files are last, in separate groups.
 
-    Problems that do not fail a file are notes. `end_of` takes a file, line and column, and returns
-    the column after the token at that place. File names are relative to `base`."""
+    Problems that do not fail a file are notes. `end_of` takes a file, line and column, and returns the column after the
+    token at that place. File names are relative to `base`.
+    """
     failing = frozenset(checked.failing_problems(demands))
     own: dict[str, list[Problem]] = {file: [] for file in checked.files}
     for problem in checked.problems:
@@ -148,7 +148,7 @@ def diagnosis_report(diagnosis: DoctorReport, seconds: float, *, strict: bool) -
     )
 
 
-def _sarif(report: CheckReport) -> str:
+def _to_sarif(report: CheckReport) -> str:
     """Return the report as SARIF, with the page of each code as a rule."""
     rules = {code: (meaning, cure) for code, (meaning, _, cure) in pages().items()}
     return sarif(report, rules, version=__version__)
@@ -156,7 +156,7 @@ def _sarif(report: CheckReport) -> str:
 
 RENDERERS: Final[dict[str, Callable[[CheckReport], str]]] = {
     "junit": junit,
-    "sarif": _sarif,
+    "sarif": _to_sarif,
     "md": markdown,
     "github": github,
 }

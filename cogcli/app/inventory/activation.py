@@ -43,12 +43,11 @@ class Activation(NamedTuple):
 
 
 def activate(settings: Settings, capability: str, binding: str) -> Activation:
-    """Make a binding the active one of a capability, which is given by id or alias. If a check
-    fails, nothing is written.
+    """Make a binding the active one of a capability, given by id or alias. If a check fails, nothing is written.
 
-    Raise UnusableEnvironment `project.none` or `env.disk`, CapabilityNotFoundError,
-    BindingResolutionError for a binding that is unknown or cannot be called, and ProblemsFound for
-    problems of the binding or the file."""
+    Raise UnusableEnvironment `project.none` or `env.disk`, and CapabilityNotFoundError. Raise BindingResolutionError
+    for a binding that is unknown or not callable, and ProblemsFound for problems of the binding or the file.
+    """
     if settings.project is None:
         raise UnusableEnvironment(
             "project.none",

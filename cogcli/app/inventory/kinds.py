@@ -149,7 +149,7 @@ def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
         "outputs": fields_to_payload(spec.outputs),
         "safety": spec.safety.json if spec.safety else None,
         "aliases": list(spec.aliases),
-        **_members(spec, "deprecated", "replacement"),
+        **_select_members(spec, "deprecated", "replacement"),
         "bindings": list(view.catalog.bindings_of.get(spec.id, ())),
         "tags": search_metadata(spec).tags,
         "skills": [skill.id for skill in callers],
@@ -172,12 +172,12 @@ def _skill_details(view: InventoryView, spec: Skill) -> InventoryRow:
 
 def _binding_row(view: InventoryView, spec: Binding) -> InventoryRow:
     names = ("id", "capability", "service", "protocol", "conformance", "channel", "layer", "file")
-    return _members(spec, *names)
+    return _select_members(spec, *names)
 
 
 def _binding_details(view: InventoryView, spec: Binding) -> InventoryRow:
     return {
-        **_members(spec, "operation", "request", "response"),
+        **_select_members(spec, "operation", "request", "response"),
         "metadata": spec.metadata.json,
         "fallback": spec.fallback,
         "chosen": _selected_binding(view, spec.capability) == spec.id,
@@ -201,7 +201,7 @@ def _service_row(view: InventoryView, spec: Service) -> InventoryRow:
 
 def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
     return {
-        **_members(spec, "network", "settings"),
+        **_select_members(spec, "network", "settings"),
         "metadata": spec.metadata.json,
         "variables": [
             {"name": name, "set": bool(view.options.environ.get(name))}
@@ -210,19 +210,19 @@ def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
         **({"values": {} if address_fault(spec) else dict(spec.values)} if spec.variables else {}),
         "bindings": sorted(binding.id for binding in _bindings_of_service(view.catalog, spec)),
         **_locked_tools(spec),
-        **_login(view, spec),
+        **_login_members(view, spec),
     }
 
 
-def _login(view: InventoryView, spec: Service) -> InventoryRow:
-    """Return who is logged in to a service; nothing for a service without a login."""
+def _login_members(view: InventoryView, spec: Service) -> InventoryRow:
+    """Return the user who is logged in to a service; empty for a service without a login."""
     if spec.keys.login is None:
         return {}
     return {"login": describe_login(spec, view.options.environ, SystemClock().now())}
 
 
 def _locked_tools(spec: Service) -> InventoryRow:
-    """Return the accepted tools of an MCP service, as its lock holds them; nothing without a lock."""
+    """Return the accepted tools of an MCP service, as its lock records them; empty without a lock."""
     try:
         is_locked = PROTOCOLS[spec.kind].described_by(spec) == LOCK
         locked = read_locked_tools(spec.root, spec.id) if is_locked else None
@@ -233,7 +233,7 @@ def _locked_tools(spec: Service) -> InventoryRow:
     return {"tools": [{key: tool.get(key) for key in MEMBERS} for tool in locked.values()]}
 
 
-def _members(spec: Any, *names: str) -> InventoryRow:
+def _select_members(spec: Any, *names: str) -> InventoryRow:
     return {name: getattr(spec, name) for name in names}
 
 
@@ -250,7 +250,7 @@ def _selected_binding(view: InventoryView, capability_id: str) -> str | None:
         return None
 
 
-def _domain(id: str) -> str:
+def _domain_of_id(id: str) -> str:
     return id.partition(".")[0]
 
 
@@ -282,7 +282,7 @@ KINDS: Final[dict[str, Kind]] = {
         "skill",
         lambda view, spec: skill_row(spec),
         _skill_details,
-        domains=lambda catalog, spec: {_domain(spec.id)},
+        domains=lambda catalog, spec: {_domain_of_id(spec.id)},
         channels=lambda catalog, spec: {skill_row(spec)["channel"]},
         why_not=lambda view, spec: _list_need_names(view.needs.skill(spec.id)),
         texts=texts_of_skill,
@@ -292,7 +292,7 @@ KINDS: Final[dict[str, Kind]] = {
         "capability",
         _capability_row,
         _capability_details,
-        domains=lambda catalog, spec: {_domain(spec.id)},
+        domains=lambda catalog, spec: {_domain_of_id(spec.id)},
         channels=lambda catalog, spec: {
             catalog.bindings[id].channel for id in catalog.bindings_of.get(spec.id, ())
         },
@@ -302,7 +302,7 @@ KINDS: Final[dict[str, Kind]] = {
         "binding",
         _binding_row,
         _binding_details,
-        domains=lambda catalog, spec: {_domain(spec.capability)},
+        domains=lambda catalog, spec: {_domain_of_id(spec.capability)},
         channels=lambda catalog, spec: {spec.channel},
         why_not=_explain_unusable_binding,
         capabilities=lambda catalog, spec: {spec.capability},
@@ -312,7 +312,7 @@ KINDS: Final[dict[str, Kind]] = {
         _service_row,
         _service_details,
         domains=lambda catalog, spec: {
-            _domain(bound.capability) for bound in _bindings_of_service(catalog, spec)
+            _domain_of_id(bound.capability) for bound in _bindings_of_service(catalog, spec)
         },
         channels=lambda catalog, spec: {_channel_of(spec)},
         why_not=_explain_unusable_service,
@@ -334,8 +334,7 @@ def list_specs(
     tag: str | None = None,
     usable: bool = False,
 ) -> list[InventoryRow]:
-    """Return one row per spec of a kind, sorted by id. The user's own specs come first, then the
-    shipped ones."""
+    """Return one row per spec of a kind, sorted by id. The user's specs are first, followed by the shipped ones."""
     kind = KINDS[name]
     catalog = view.catalog
     specs = [spec for _, spec in sorted(getattr(catalog, name).items())]

@@ -148,7 +148,7 @@ def _tool_result(result: RunResult, error: Json | None, directory: str) -> types
         "cogcli/status": result.status,
     }
     if result.status == "ok":
-        text = types.TextContent(text=_json(result.outputs))
+        text = types.TextContent(text=_json_text(result.outputs))
         return types.CallToolResult(
             content=[text], structured_content=result.outputs or {}, _meta=meta
         )
@@ -164,7 +164,7 @@ def _tool_result(result: RunResult, error: Json | None, directory: str) -> types
         )
     reply = _error_result(_error_lines("error", error, "look with"), meta)
     if result.status == "partial" and result.outputs:
-        reply.content.append(types.TextContent(text=_json(result.outputs)))
+        reply.content.append(types.TextContent(text=_json_text(result.outputs)))
     return reply
 
 
@@ -224,7 +224,7 @@ def _error_result(text: str, meta: Json) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True, _meta=meta)
 
 
-def _json(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -83,7 +83,7 @@ class Guard:
         if fault is not None:
             await _send_json(send, 400, fault)
         elif status:
-            await _refuse(send, status, problem)
+            await _send_refusal(send, status, problem)
         else:
             await self._app(scope, receive, send)
 
@@ -160,8 +160,8 @@ async def _read_body(
     return 0, "", receive_buffered, value
 
 
-async def _refuse(send: Send, status: int, problem: str) -> None:
-    """Reply with a refusal."""
+async def _send_refusal(send: Send, status: int, problem: str) -> None:
+    """Send a response with an error status and a problem text."""
     is_json = status != 400 or problem == BAD_ID
     error = {
         "jsonrpc": "2.0",

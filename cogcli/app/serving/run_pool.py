@@ -78,8 +78,7 @@ class ProgressNotifier:
 
 
 class RunPool:
-    """Runs skills for an event loop, each on its own thread, so that a blocking run does not delay
-    others."""
+    """Runs skills for an event loop, each on a separate thread, so that a blocking run does not delay others."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -107,7 +106,7 @@ class RunPool:
             self._waiting -= 1
         try:
             self._require_open()
-            return await self._run(loaded, listener)
+            return await self._run_in_thread(loaded, listener)
         finally:
             self._slots.release()
 
@@ -129,7 +128,7 @@ class RunPool:
         """Return the number of runs that have not ended."""
         return len(self._controls)
 
-    async def _run(self, loaded: PreparedRun, listener: ProgressNotifier) -> RunResult:
+    async def _run_in_thread(self, loaded: PreparedRun, listener: ProgressNotifier) -> RunResult:
         """Run the skill on a new thread and wait for its end."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[RunResult] = loop.create_future()
@@ -143,9 +142,9 @@ class RunPool:
                 environment = environment_of(self._settings.copy_for_run())
                 result = launch(environment, loaded, listener=forward, control=control)
             except BaseException as error:
-                loop.call_soon_threadsafe(_settle, ended, None, error)
+                loop.call_soon_threadsafe(_complete_future, ended, None, error)
             else:
-                loop.call_soon_threadsafe(_settle, ended, result, None)
+                loop.call_soon_threadsafe(_complete_future, ended, result, None)
 
         try:
             threads.start(work, name="run")
@@ -169,7 +168,7 @@ class RunPool:
         return ended.result()
 
 
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+def _complete_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     """Set the result or the error of a future."""
     if error is not None:
         future.set_exception(error)

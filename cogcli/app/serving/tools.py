@@ -128,8 +128,9 @@ def _is_open_world(settings: Settings, prepared: PreparedRun) -> bool:
 def tool_of(
     skill: Skill, capabilities: Iterable[Capability], name: str, *, is_open: bool = True
 ) -> Json:
-    """Return a skill as an entry of `tools/list`. `capabilities` are those that it can call,
-    including gates. `is_open`: whether it may reach another machine."""
+    """Return a skill as an entry of `tools/list`. `capabilities` are those that the skill can call, including gates.
+    `is_open` is whether it may reach another machine.
+    """
     return {
         "name": name,
         "title": skill.name,

@@ -122,14 +122,14 @@ class Settings:
         return real
 
     def copy_for_run(self) -> Settings:
-        """Return a copy for a run in another thread.
-
-        The copy has its own clock and ids, which are not thread-safe, and reads the trust again."""
+        """Return a copy for a run in another thread. The copy has a new clock and new ids, which are not thread-safe,
+        and reads the trust again.
+        """
         other = copy(self)
         other._trust = None
-        if self._fake("COGCLI_FAKE_CLOCK") is None:
+        if self._fake_start("COGCLI_FAKE_CLOCK") is None:
             other._clock = None
-        if self._fake("COGCLI_FAKE_IDS") is None:
+        if self._fake_start("COGCLI_FAKE_IDS") is None:
             other._ids = None
         return other
 
@@ -154,10 +154,9 @@ class Settings:
 
     @property
     def project_refusal(self) -> CogcliError | None:
-        """Return the first problem in the settings of a project that is not trusted; None if there
-        is none.
-
-        After such a problem, the locations of the project's specs are unknown."""
+        """Return the first problem in the settings of an untrusted project; None if its settings have no problem. After
+        such a problem, the locations of the project's specs are unknown.
+        """
         own = self.project_file
         return own.problems[0] if own is not None and own.problems and self.bound else None
 
@@ -187,7 +186,7 @@ class Settings:
 
     def _joined_lists(self, name: str) -> tuple[list[str], str]:
         """Return the directories that all sources name, and the origins of these lists."""
-        sources = self._sources(name)
+        sources = self._directory_sources(name)
         origins = ", ".join(origin for _, origin, _ in sources)
         return [path for paths, _, _ in sources for path in paths], origins or "default"
 
@@ -220,10 +219,10 @@ class Settings:
         specs."""
         return not file.project or name == "registry" or bool(self.trust)
 
-    def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
-        """Return the sources of a list of directories.
-
-        Each is the absolute paths, the origin, and whether the source is the project's file."""
+    def _directory_sources(self, name: str) -> list[tuple[list[str], str, bool]]:
+        """Return the sources of a list of directories as (absolute paths, origin, whether the source is the project's
+        file).
+        """
         found: list[tuple[list[str], str, bool]] = [
             (file.values[name], f"{file.shown}:{file.lines[name]}", file.project)
             for file in reversed(self.files)
@@ -251,7 +250,7 @@ class Settings:
         lenient = self._lenient_roots()
         return [
             Root(path, own, os.path.realpath(path) in lenient)
-            for paths, _, own in self._sources("registry")
+            for paths, _, own in self._directory_sources("registry")
             for path in paths
             if not own or self._may_hold_specs(path)
         ]
@@ -285,7 +284,7 @@ class Settings:
 
         A file must be in a directory of every list. Raise the errors of `value`."""
         self.require_sound_files()
-        return [paths for paths, _, _ in self._sources(name)]
+        return [paths for paths, _, _ in self._directory_sources(name)]
 
     def _from_environment(self, name: str, key: ConfigKey) -> Any:
         """Return the value of a setting in the environment; None if it is not set."""
@@ -378,11 +377,11 @@ class Settings:
         return layers
 
     def find_layers(self) -> tuple[list[Layer], CogcliError | None]:
-        """Return the layers of the registry in order, and the error in those of a project that is
-        not trusted.
+        """Return the layers of the registry in order, and the error in the layers of an untrusted project.
 
-        The error is that its file is invalid, or that it names a root that does not exist. Such a
-        root is omitted. Raise the errors of `layers` for all other problems."""
+        The error is an invalid settings file, or a root that does not exist. Such a root is omitted. Raise the errors
+        of `layers` for all other problems.
+        """
         self.require_sound_files()
         trust, refusal = self.trust, self.project_refusal
         roots = []
@@ -433,7 +432,7 @@ class Settings:
         if self._clock is None:
             from cogcli.base.system import FakeClock, SystemClock
 
-            start = self._fake("COGCLI_FAKE_CLOCK")
+            start = self._fake_start("COGCLI_FAKE_CLOCK")
             self._clock = SystemClock() if start is None else FakeClock(start)
         return self._clock
 
@@ -444,11 +443,11 @@ class Settings:
         if self._ids is None:
             from cogcli.base.system import FakeIds, SystemIds
 
-            seed = self._fake("COGCLI_FAKE_IDS")
+            seed = self._fake_start("COGCLI_FAKE_IDS")
             self._ids = SystemIds() if seed is None else FakeIds(seed)
         return self._ids
 
-    def _fake(self, name: str) -> int | None:
+    def _fake_start(self, name: str) -> int | None:
         return system_text.parse_whole_number(self.environ.get(name, ""))
 
     def display_path(self, path: str) -> str:

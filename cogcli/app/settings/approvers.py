@@ -35,19 +35,19 @@ class Approvers(NamedTuple):
 
 
 class ApproverKeys:
-    """The keys of the settings, read when the first signature is judged."""
+    """The approvers' keys in the settings, read when the first signature is checked."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     @cached_property
-    def _approvers(self) -> Approvers:
+    def _loaded_approvers(self) -> Approvers:
         return read_approvers(self._settings)
 
     def explain(self, answer: SignedAnswer, at: str) -> str:
         """Return why the signature of an answer does not count at a time; empty if it does."""
         try:
-            return self._explain(answer, at)
+            return self._explain_signature(answer, at)
         except CogcliError as error:
             return f"it cannot be checked: {error.message}"
 
@@ -62,10 +62,10 @@ class ApproverKeys:
             if not is_intact(data, answer.signature, NAMESPACE, environ):
                 message = f"`{by}` did not sign this: the signature does not fit what was {word}"
                 return SignatureVerdict("approval.forged", "error", message)
-            if by not in self._approvers.people:
+            if by not in self._loaded_approvers.people:
                 message = f"{word} and signed with {key}; {self._explain_unknown(by)}"
                 return SignatureVerdict("approval.unknown", "warning", message)
-            refusal = self._explain(answer, at)
+            refusal = self._explain_signature(answer, at)
         except CogcliError as error:
             message = f"the signature of `{by}` was not checked: {error.message}"
             return SignatureVerdict("approval.unknown", "warning", message)
@@ -74,9 +74,9 @@ class ApproverKeys:
             return SignatureVerdict("approval.forged", "error", message)
         return SignatureVerdict("approval.signed", "info", f"{word} by `{by}`, signed with {key}")
 
-    def _explain(self, answer: SignedAnswer, at: str) -> str:
+    def _explain_signature(self, answer: SignedAnswer, at: str) -> str:
         statement = answer.statement
-        person = self._approvers.people.get(statement.by)
+        person = self._loaded_approvers.people.get(statement.by)
         if person is None:
             return self._explain_unknown(statement.by)
         if statement.role and statement.role not in person.roles:
@@ -86,7 +86,7 @@ class ApproverKeys:
             answer.signature,
             NAMESPACE,
             allowed=person.keys,
-            revoked=self._approvers.revoked,
+            revoked=self._loaded_approvers.revoked,
             at=at,
             environ=self._settings.environ,
         )
@@ -95,17 +95,18 @@ class ApproverKeys:
     def _explain_unknown(self, name: str) -> str:
         plain = comparable_name(name)
         alike = next(
-            (each for each in self._approvers.people if comparable_name(each) == plain), ""
+            (each for each in self._loaded_approvers.people if comparable_name(each) == plain), ""
         )
         other = f"; `{alike}` is written otherwise" if alike else ""
         return f"[approvers] of your settings names no `{name}`{other}"
 
 
 def read_approvers(settings: Settings) -> Approvers:
-    """Return the people of the settings.
+    """Return the approvers in the settings.
 
-    Raise UnusableEnvironment `config.key` for a table that names no person or no key, for names or keys that two
-    people have, and for a file that other users can change."""
+    Raise UnusableEnvironment `config.key` for an entry without a person or a key, and for a name or a key of two
+    people. Raise it also for a file that other users can change.
+    """
     tables = settings.value(APPROVERS)
     file = settings.find_file(APPROVERS)
     if file is None:

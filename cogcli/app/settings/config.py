@@ -141,9 +141,9 @@ class ConfigFile:
         if refusal is not None:
             self.problems.append(refusal)
         elif os.path.lexists(path):
-            self._read()
+            self._load()
 
-    def _read(self) -> None:
+    def _load(self) -> None:
         try:
             text = read_regular(self.path, limit=_LIMIT).decode("utf-8-sig")
         except UnreadableFile as error:
@@ -160,7 +160,7 @@ class ConfigFile:
             return
         members = [
             pair
-            for name, value in self._parse(text).items()
+            for name, value in self._parse_text(text).items()
             for pair in _flatten_table(name, value)
         ]
         for key, member in members:
@@ -169,7 +169,7 @@ class ConfigFile:
             if len(self.problems) >= _MAX_PROBLEMS:
                 return
 
-    def _parse(self, text: str) -> Json:
+    def _parse_text(self, text: str) -> Json:
         if excess := find_excess(text):
             self._add_problem(*excess, hint="shorten it, or remove it")
             return {}
@@ -198,7 +198,7 @@ class ConfigFile:
         if key is None:
             self._refuse_unknown(name, value, line)
         elif not key.type.accepts(value):
-            found = "another text" if key.type.may_hide else _preview(value)
+            found = "another text" if key.type.may_hide else _preview_value(value)
             # Without a column no line is shown.
             message = f"`{name}`: found {found}, expected {key.type.expected}"
             self._add_problem(message, line, int(not key.type.may_hide))
@@ -221,7 +221,7 @@ class ConfigFile:
     def _refuse_unknown(self, name: str, value: object, line: int) -> None:
         """Report a key that does not exist."""
         if _is_table_of_settings(name):
-            self._add_problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
+            self._add_problem(f"`{name}`: found {_preview_value(value)}, expected a table", line, 1)
             return
         hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
         # Without a column no line is shown: a text under an unknown key may be a secret.
@@ -276,7 +276,7 @@ def _explain_project_refusal(name: str, value: object) -> tuple[str, str] | None
     return None
 
 
-def _preview(value: object) -> str:
+def _preview_value(value: object) -> str:
     """Return a value of a file as one short line."""
     try:
         text = repr(value)

@@ -32,14 +32,14 @@ def with_pin(text: str, environment: str, id: str, version: str | None) -> str:
     elif place is not None:
         del lines[place]
     elif version is not None:
-        line = f"{_format_key(id)} = {_quote(version)}{end}"
+        line = f"{_format_key(id)} = {_quote_text(version)}{end}"
         if first:
             at = next((n for n in range(last, first, -1) if lines[n - 1].strip()), first)
             lines = [*_with_final_newline(lines[:at], end), line, *lines[at:]]
         else:
             lines = [*_before_new_table(lines, end), f"[{_table_name(environment)}]{end}", line]
     changed = "".join(lines)
-    if _parse(changed) != _expected_document(_parse(text), environment, id, version):
+    if _parse_config(changed) != _expected_document(_parse_config(text), environment, id, version):
         raise InvalidPin
     return changed
 
@@ -82,7 +82,7 @@ def _with_version(line: str, version: str) -> str:
     match = re.match(r"""([^=]*=\s*)("[^"\\]*"|'[^']*')(.*)""", line, re.S)
     if match is None:
         raise InvalidPin
-    return line if match[2][1:-1] == version else f"{match[1]}{_quote(version)}{match[3]}"
+    return line if match[2][1:-1] == version else f"{match[1]}{_quote_text(version)}{match[3]}"
 
 
 def _with_final_newline(lines: list[str], end: str) -> list[str]:
@@ -94,14 +94,14 @@ def _with_final_newline(lines: list[str], end: str) -> list[str]:
 
 def _format_key(name: str) -> str:
     """Return a name as a TOML key, quoted if necessary."""
-    return name if _BARE.fullmatch(name) else _quote(name)
+    return name if _BARE.fullmatch(name) else _quote_text(name)
 
 
-def _quote(text: str) -> str:
+def _quote_text(text: str) -> str:
     return f'"{text}"'
 
 
-def _parse(text: str) -> Json:
+def _parse_config(text: str) -> Json:
     """Parse the text of a configuration file. Raise InvalidPin."""
     if find_excess(text):
         raise InvalidPin

@@ -24,7 +24,7 @@ _LIMIT: Final = 256 * 1024
 
 
 class Pin(NamedTuple):
-    """The reference to which a bare id is pinned, and the file and line that declare it."""
+    """The pinned reference of a bare id, and the file and line of the pin."""
 
     reference: str
     """`id@version`, possibly with `#sha256:...`."""
@@ -84,7 +84,7 @@ class FilePinTables(Record):
 
 
 def _pins_in(file: ConfigFile, environment: str) -> dict[str, str]:
-    """Return the references to which a file pins packs in an environment, by id."""
+    """Return the pinned references of packs in a file for an environment, by id."""
     tables = read_record(FilePinTables, file.values.get(PINS))
     table = tables.env.get(environment, {}) if environment else tables.pins
     return {id: f"{id}@{version}" for id, version in table.items()}

@@ -43,7 +43,7 @@ def shared_warning(settings: Settings) -> UnusableEnvironment | None:
 
 
 def is_shared(runs_dir: Path) -> bool:
-    """Return whether other users may write to the runs directory, so that it may have episodes of theirs."""
+    """Return whether other users may write to the runs directory and so may have episodes in it."""
     try:
         found = os.stat(runs_dir)
     except OSError:
@@ -57,9 +57,9 @@ SIGNING_KEY: Final = "COGCLI_SIGNING_KEY"
 
 
 def signer_of(settings: Settings) -> Sign | None:
-    """Return the function that signs a manifest; None if there is no key.
-
-    Raise UnusableEnvironment `signing.key` or `env.extra`."""
+    """Return the function that signs a manifest; None without a signing key. Raise UnusableEnvironment `signing.key` or
+    `env.extra`.
+    """
     path = variable(settings.environ, SIGNING_KEY)
     if not path:
         return None

@@ -51,12 +51,12 @@ WORDS: Final = {
 
 
 class Trust:
-    """The present trust in a project.
+    """The current trust in a project.
 
-    `state` is `none` (no project), `untrusted`, `accepted` (by digests), `changed` (since it was
-    accepted), `outdated` (accepted by an earlier version of the program, which checked fewer
-    files), `folder` or `environment`. Each entry of `changes` is `added`, `changed` or `removed`,
-    and the name of a file or program."""
+    `state` is `none` (no project), `untrusted`, `accepted` (by digests), `changed` (since acceptance), `folder` or
+    `environment`. It is `outdated` if an earlier version of the program, which checked fewer files, accepted the
+    project. Each entry of `changes` is `added`, `changed` or `removed`, and the name of a file or program.
+    """
 
     def __init__(
         self,
@@ -113,9 +113,9 @@ def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
 def roots_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
     """Return the registry roots to which a project's trust extends, under all their names.
 
-    They are the project, its host overrides, the roots that its file names, and the registries of
-    its scenarios. A root may be missing. If it appears later, or if a link to it gets a new target,
-    the project has changed."""
+    They are the project, its host overrides, the roots in its settings file, and the registries of its scenarios. A
+    root may be missing. If it appears later, or if a link to it gets a new target, the project has changed.
+    """
     from cogcli.protocols import PROTOCOLS
     from cogcli.specs.scenario_folders import REGISTRY, directory_of
 
@@ -301,14 +301,14 @@ def read_store(environ: Mapping[str, str]) -> Json:
 
 
 class TrustStore(Record):
-    """The file of the trusted projects. An entry is what was accepted, or the name of an older schema."""
+    """The file of the trusted projects. An entry is a TrustEntry, or the name of an older schema."""
 
     schema: str
     projects: dict[str, str | Json]
 
 
 class TrustEntry(Record):
-    """What was accepted of a project."""
+    """The accepted state of a project."""
 
     folder: bool = False
     """Whether the folder is trusted, not its files."""

@@ -170,7 +170,7 @@ def _resolve_folders(path: str) -> str:
 def accept_folder(project: str, environ: Mapping[str, str]) -> None:
     """Trust a project with any content. Raise UnusableEnvironment `env.disk`."""
     change_store(environ, lambda projects: {**projects, key_of(project): {"folder": True}})
-    _forget(project, environ)
+    _forget_cached(project, environ)
 
 
 def revoke(project: str, environ: Mapping[str, str]) -> bool:
@@ -183,11 +183,11 @@ def revoke(project: str, environ: Mapping[str, str]) -> bool:
             path: entry for path, entry in projects.items() if path != key_of(project)
         },
     )
-    _forget(project, environ)
+    _forget_cached(project, environ)
     return key_of(project) in before
 
 
-def _forget(project: str, environ: Mapping[str, str]) -> None:
+def _forget_cached(project: str, environ: Mapping[str, str]) -> None:
     """Remove the project's file from the cache."""
     AcceptedCopies(project, environ).remove()
     with suppress(OSError):

@@ -58,17 +58,17 @@ class FileChange(NamedTuple):
 
     @property
     def severity(self) -> int:
-        """Return the lowest number of its consequences, which is the most severe.
-
-        Files without consequences come last, code before specs."""
+        """The severity of the change: the lowest number among its consequences, where 0 is the most severe. Without
+        consequences, code files precede specs.
+        """
         if self.consequences:
             return self.consequences[0].severity
         return _SPEC_ALONE if is_spec(self.name) else _CODE_ALONE
 
     def diff(self) -> str:
-        """Return the changes of the text as a unified diff, without secrets.
-
-        If the diff is truncated, its last line has the command that shows all of it."""
+        """Return the changes of the text as a unified diff, without secrets. The last line of a truncated diff is the
+        command that displays the whole diff.
+        """
         before, after = self.before or b"", self.after or b""
         if max(len(before), len(after)) > _LARGEST_DIFF:
             return f"{self.name}: too large to be shown{self._full_diff_hint}\n"

@@ -32,8 +32,9 @@ MISSING: Final = object()
 class Consequence(NamedTuple):
     """A consequence of a change, such as a new action that it allows, and its severity.
 
-    0: a protection is lost. 1: something new is reached or started. 2: something else is called or
-    selected. 3: a setting. 4: anything else."""
+    0: a protection is lost. 1: something new is reached or started. 2: another target is called or selected. 3: a
+    setting. 4: anything else.
+    """
 
     severity: int
     text: str

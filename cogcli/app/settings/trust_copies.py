@@ -33,7 +33,7 @@ class AcceptedCopies:
                 os.mkdir(self._folder, 0o700)
             for digest, data in contents.items():
                 if self.read(digest) is None:
-                    self._write(self.path_of(digest), data)
+                    self._write_copy(self.path_of(digest), data)
         except OSError as error:
             raise UnusableEnvironment(
                 "env.disk",
@@ -41,7 +41,7 @@ class AcceptedCopies:
                 hint=hint_for_write(error),
             ) from error
 
-    def _write(self, path: str, data: bytes) -> None:
+    def _write_copy(self, path: str, data: bytes) -> None:
         # Neither atomic nor synced: a copy that was cut short does not have its digest.
         with suppress(FileNotFoundError):
             os.unlink(path)

@@ -64,7 +64,7 @@ def find_declarations(name: str, data: bytes | None) -> dict[DeclarationKey, Any
     if value is None:
         return {}
     if name == PROJECT_FILE:
-        return dict(_settings(value))
+        return dict(_declared_by_settings(value))
     return {key: each for read in _find_readers(name, value) for key, each in read(name, value)}
 
 
@@ -80,7 +80,7 @@ def _find_readers(name: str, value: Json) -> Iterator[_Read]:
     if file in _FILES:
         yield _FILES[file]
     if "paths" in value or "servers" in value:
-        yield _document
+        yield _declared_by_document
 
 
 class CapabilityProperties(Record):
@@ -99,7 +99,7 @@ class CapabilityFile(Record):
     extends: object = None
 
 
-def _capability(name: str, raw: Json) -> Declared:
+def _declared_by_capability(name: str, raw: Json) -> Declared:
     file = read_record(CapabilityFile, raw)
     id = str(file.id)
     yield ("safety", id), file.safety
@@ -165,7 +165,7 @@ class PackFile(Record):
     memory_layer: Json
 
 
-def _pack(name: str, raw: Json) -> Declared:
+def _declared_by_pack(name: str, raw: Json) -> Declared:
     file = read_record(PackFile, raw)
     meta, tools = file.pack_meta, file.tooling_layer
     pack = f"{meta.pack_id}@{meta.pack_version}"
@@ -220,7 +220,7 @@ class ServiceFile(Record):
         return None if self.command is None else " ".join((self.command, *map(str, self.args)))
 
 
-def _service(name: str, raw: Json) -> Declared:
+def _declared_by_service(name: str, raw: Json) -> Declared:
     file = read_record(ServiceFile, raw)
     service, insert_defaults = f"service {file.id}", _insert_defaults(raw, file.variables)
     yield ("host", service), _find_hosts(insert_defaults)
@@ -252,7 +252,7 @@ class BindingFile(Record):
     variables: Json
 
 
-def _binding(name: str, raw: Json) -> Declared:
+def _declared_by_binding(name: str, raw: Json) -> Declared:
     file = read_record(BindingFile, raw)
     binding, method = f"binding {file.id}", file.metadata.method
     called = f"{file.operation} of service {file.service}"
@@ -261,7 +261,7 @@ def _binding(name: str, raw: Json) -> Declared:
     yield ("variable", binding), _find_variables(raw, file.variables)
 
 
-def _skill(name: str, raw: Json) -> Declared:
+def _declared_by_skill(name: str, raw: Json) -> Declared:
     skill = f"skill {raw.get('id')}"
     yield ("calls", skill), set(_find_members(raw, "uses"))
     yield ("host", skill), _find_hosts(raw)
@@ -284,16 +284,16 @@ class HostOverride(Record):
     mode: object = None
 
 
-def _policy(name: str, raw: Json) -> Declared:
-    return _active(name, read_record(HostFile, raw).defaults)
+def _declared_by_policy(name: str, raw: Json) -> Declared:
+    return _declared_by_active(name, read_record(HostFile, raw).defaults)
 
 
-def _active(name: str, raw: Json) -> Declared:
+def _declared_by_active(name: str, raw: Json) -> Declared:
     for id, binding in raw.items():
         yield ("choice", str(id)), binding
 
 
-def _overrides(name: str, raw: Json) -> Declared:
+def _declared_by_overrides(name: str, raw: Json) -> Declared:
     for entry in read_record(HostFile, raw).overrides:
         override = read_record(HostOverride, entry)
         chosen = str(override.binding or f"service {override.service}")
@@ -301,9 +301,9 @@ def _overrides(name: str, raw: Json) -> Declared:
             yield ("override", str(id)), f"{chosen} ({override.mode or 'replace'})"
 
 
-def _services(name: str, raw: Json) -> Declared:
+def _declared_by_services(name: str, raw: Json) -> Declared:
     for id, entry in read_record(HostFile, raw).services.items():
-        yield from _service(name, {**object_of(entry), "id": id})
+        yield from _declared_by_service(name, {**object_of(entry), "id": id})
 
 
 class ApiFile(Record):
@@ -312,7 +312,7 @@ class ApiFile(Record):
     paths: Json
 
 
-def _document(name: str, raw: Json) -> Declared:
+def _declared_by_document(name: str, raw: Json) -> Declared:
     for path, item in read_record(ApiFile, raw).paths.items():
         members = object_of(item)
         if "$ref" in members:
@@ -325,28 +325,28 @@ def _document(name: str, raw: Json) -> Declared:
     yield ("host", name), _find_hosts([raw.get(key) for key in ("servers", "paths")])
 
 
-def _settings(value: Json, prefix: str = "") -> Declared:
+def _declared_by_settings(value: Json, prefix: str = "") -> Declared:
     for key, member in value.items():
         if isinstance(member, dict):
-            yield from _settings(member, f"{prefix}{key}.")
+            yield from _declared_by_settings(member, f"{prefix}{key}.")
         else:
             yield ("setting", f"{prefix}{key}"), member
 
 
 _Read = Callable[[str, Json], Declared]
 _READERS: Final[tuple[tuple[str, str, _Read], ...]] = (
-    ("skills", "steps", _skill),
-    ("capabilities", "version", _capability),
-    ("bindings", "capability", _binding),
-    ("services", "kind", _service),
-    ("packs", "pack_meta", _pack),
-    ("policies", "defaults", _policy),
+    ("skills", "steps", _declared_by_skill),
+    ("capabilities", "version", _declared_by_capability),
+    ("bindings", "capability", _declared_by_binding),
+    ("services", "kind", _declared_by_service),
+    ("packs", "pack_meta", _declared_by_pack),
+    ("policies", "defaults", _declared_by_policy),
 )
 """Per kind the folder that its files are in, at any depth, and a key that no file of the kind is loaded without."""
 _FILES: Final[dict[str, _Read]] = {
-    SERVICES_FILE: _services,
-    ACTIVE_FILE: _active,
-    OVERRIDES_FILE: _overrides,
+    SERVICES_FILE: _declared_by_services,
+    ACTIVE_FILE: _declared_by_active,
+    OVERRIDES_FILE: _declared_by_overrides,
 }
 
 

@@ -47,7 +47,7 @@ class DecidingFiles:
         self.folders.add(path)
         if os.path.lexists(path):
             self.add_links(path)
-            self._add(self._name(path), path)
+            self._add_file(self._unique_name(path), path)
 
     def add_links(self, path: str) -> None:
         """Add the links in a path: the path itself, and each folder between it and the project."""
@@ -106,7 +106,7 @@ class DecidingFiles:
         """Add a file, and its target if it is a link."""
         if is_link:
             self._add_link(path)
-        self._add(self._name(path), path)
+        self._add_file(self._unique_name(path), path)
 
     def add_program(self, name: str, place: str) -> None:
         """Add the path of a program; empty if the program is not found."""
@@ -120,9 +120,9 @@ class DecidingFiles:
 
     def name_of(self, path: str) -> str:
         """Return a path relative to the project, as unique text."""
-        return self._name(path)
+        return self._unique_name(path)
 
-    def _add(self, name: str, path: str) -> None:
+    def _add_file(self, name: str, path: str) -> None:
         self.files[name] = path
         if len(self.files) > MAX_FILES:
             raise _size_error()
@@ -132,9 +132,9 @@ class DecidingFiles:
         real = os.path.realpath(path)
         inside = real.startswith(self._real.rstrip(os.sep) + os.sep)
         target = os.path.relpath(real, self._real) if inside else real
-        self.facts[self._name(path)] = f"link to {_as_text(target)}"
+        self.facts[self._unique_name(path)] = f"link to {_as_text(target)}"
 
-    def _name(self, path: str) -> str:
+    def _unique_name(self, path: str) -> str:
         """Return a path relative to the project, as unique text."""
         return _as_text(os.path.relpath(path, self._project))
 

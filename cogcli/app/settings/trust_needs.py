@@ -84,8 +84,9 @@ variables as written."""
 class ServiceRequirements(NamedTuple):
     """The modules, programs and documents that the services of a project need.
 
-    Modules and documents are pairs with a root. A document has a pair for each path that it may
-    have. Roots and documents are relative to the project."""
+    Modules and documents are pairs with a root. A document has a pair for each possible path. Roots and documents are
+    relative to the project.
+    """
 
     modules: tuple[tuple[str, str], ...] = ()
     programs: tuple[Program, ...] = ()
@@ -291,8 +292,9 @@ def find_programs(
 
 
 class _StartPlace(NamedTuple):
-    """Where a program of a service starts: the project, the root of the service (`home`), and the
-    working directory (`folder`)."""
+    """The place where a service's program starts: the project, the root of the service (`home`), and the working
+    directory (`folder`).
+    """
 
     project: str
     home: str
@@ -413,7 +415,7 @@ def _is_loaded(path: str) -> bool:
 
 
 def _is_manifest(path: str) -> bool:
-    """Return whether a file declares what a program starts or downloads."""
+    """Return whether a file declares the code that a program starts or downloads."""
     return os.path.basename(path) in _MANIFESTS
 
 

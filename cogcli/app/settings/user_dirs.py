@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 def config_home(environ: Mapping[str, str]) -> str:
     """Return the directory of the user's configuration."""
-    return _home(environ, "XDG_CONFIG_HOME", "APPDATA", "Library/Application Support", ".config")
+    return _platform_folder(
+        environ, "XDG_CONFIG_HOME", "APPDATA", "Library/Application Support", ".config"
+    )
 
 
 def state_home(environ: Mapping[str, str]) -> str:
     """Return the directory of persistent files, such as crash reports and the episodes of runs
     outside projects."""
-    return _home(
+    return _platform_folder(
         environ, "XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state"
     )
 
@@ -33,10 +35,12 @@ def store_home(project: str | None, environ: Mapping[str, str]) -> str:
 
 def cache_home(environ: Mapping[str, str]) -> str:
     """Return the directory of files that may be deleted at any time."""
-    return _home(environ, "XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")
+    return _platform_folder(environ, "XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")
 
 
-def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, fallback: str) -> str:
+def _platform_folder(
+    environ: Mapping[str, str], xdg: str, windows: str, mac: str, fallback: str
+) -> str:
     """Return a directory of the user for this platform.
 
     A relative XDG path is ignored, as the XDG specification requires."""

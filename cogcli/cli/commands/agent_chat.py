@@ -35,9 +35,8 @@ from cogcli.cli.run_skill import warn_of_distrust
     exits=(0, 2, 3, 143),
 )
 def chat(context: CommandContext, *, flags: ChatFlags) -> int:
-    """Talk to an agent; each message is a run with an episode of its own.
-
-    Ctrl-C stops the answer, Ctrl-D ends the conversation.
+    """Talk to an agent; each message is a run with an episode of its own. Ctrl-C stops the answer, Ctrl-D ends the
+    conversation.
     """
     _require_terminal(context)
     settings = context.settings

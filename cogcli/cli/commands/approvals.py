@@ -73,7 +73,13 @@ def ls(
     if not kept:
         report_empty_list(context, "request", [("--role", role)], lambda: len(found))
     if not context.json:
-        show(context, _columns(context), [_row(each) for each in kept], flags, whole=True)
+        show(
+            context,
+            _request_columns(context),
+            [_request_row(each) for each in kept],
+            flags,
+            whole=True,
+        )
     return OK
 
 
@@ -102,7 +108,7 @@ _ANSWER_COLUMNS: Final = (
 )
 
 
-def _row(request: WaitingRequest) -> Json:
+def _request_row(request: WaitingRequest) -> Json:
     view = request.view
     return {
         **view.to_payload(),
@@ -114,7 +120,7 @@ def _row(request: WaitingRequest) -> Json:
     }
 
 
-def _columns(context: CommandContext) -> tuple[Column, ...]:
+def _request_columns(context: CommandContext) -> tuple[Column, ...]:
     now = context.settings.clock.now()
     return (
         Column("approval_id", title="request"),
@@ -160,7 +166,7 @@ def show_requests(context: CommandContext, names: Names) -> int:
 )
 def approve(context: CommandContext, names: Names, *, flags: AnswerFlags) -> int:
     """Approve requests: all of them, or none if one cannot be approved."""
-    return _answer(context, names, flags, is_granted=True)
+    return _record_answer(context, names, flags, is_granted=True)
 
 
 @command(
@@ -176,10 +182,10 @@ def approve(context: CommandContext, names: Names, *, flags: AnswerFlags) -> int
 )
 def reject(context: CommandContext, names: Names, *, flags: AnswerFlags) -> int:
     """Reject requests: their steps are vetoed when the runs continue."""
-    return _answer(context, names, flags, is_granted=False)
+    return _record_answer(context, names, flags, is_granted=False)
 
 
-def _answer(
+def _record_answer(
     context: CommandContext, names: Sequence[str], flags: AnswerFlags, *, is_granted: bool
 ) -> int:
     """Record one answer to all named requests, then continue their runs with `--resume`."""
@@ -222,7 +228,7 @@ _HELD: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Block signals within this context, so that none comes between two answers of one command."""
+    """Block signals within the `with` block, so that none arrives between two answers of one command."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -75,20 +75,20 @@ def change_trust(
         trust_accept.accept_folder(project, context.environ)
         text = "this folder is trusted, including later changes"
     else:
-        trusted, text = _accept(context, project, project_dir, flags)
+        trusted, text = _confirm_and_trust(context, project, project_dir, flags)
     context.own["settings"] = {"project": project, "trusted": trusted}
     context.answer(visible(project) + "\n")
     context.note(visible(text))
     return OK
 
 
-def _accept(
+def _confirm_and_trust(
     context: CommandContext, project: str, project_dir: str | None, flags: TrustFlags
 ) -> tuple[bool, str]:
     """Trust the current content of the project, after displaying its changes and a confirmation.
 
-    Return whether it was trusted, and a message. Raise UsageError `usage.flag` if changes need a
-    confirmation and there is no terminal. Raise UnusableEnvironment.
+    Return whether it was trusted, and a message. Raise UsageError `usage.flag` if changes need a confirmation and there
+    is no terminal. Raise UnusableEnvironment.
     """
     look = trust_accept.take_project_snapshot(project, context.environ)
     changes = changes_of(look, context.environ)
@@ -102,7 +102,7 @@ def _accept(
         where = f" {quote(project_dir)}" if project_dir else ""
         lines = _summary_lines(changes, f"{where}{context.again}", diff=flags.diff)
         context.screen.notify("".join(f"{line}\n" for line in lines))
-        if not flags.yes and not _confirm(context, changes, project_dir):
+        if not flags.yes and not _prompt_for_trust(context, changes, project_dir):
             return False, "nothing was accepted; the project stays untrusted"
     trust_accept.accept(look, context.environ)
     count = count_of(len(look.digests), "file")
@@ -115,8 +115,8 @@ def _accept(
 def _summary_lines(changes: Sequence[FileChange], command: str, *, diff: bool) -> Iterator[str]:
     """Yield the changes since the project was trusted and their consequences, most severe first.
 
-    With `diff` the full text of each change comes first. The summary comes last and is limited in
-    length, so that it stays visible above the prompt.
+    With `diff` the full text of each change is first. The summary is last and limited in length, so that it stays
+    visible above the prompt.
     """
     if diff:
         for change in changes:
@@ -124,7 +124,7 @@ def _summary_lines(changes: Sequence[FileChange], command: str, *, diff: bool) -
             yield from visible_block(change.diff()).splitlines()
         yield ""
     yield f"since it was accepted: {count_of(len(changes), 'change')}"
-    entries = _entries(changes)
+    entries = _consequence_entries(changes)
     taken = _count_that_fit(entries)
     shown: dict[int, list[str]] = {}
     for _, number, text in entries[:taken]:
@@ -140,7 +140,7 @@ def _summary_lines(changes: Sequence[FileChange], command: str, *, diff: bool) -
         )
 
 
-def _entries(changes: Sequence[FileChange]) -> list[tuple[int, int, str]]:
+def _consequence_entries(changes: Sequence[FileChange]) -> list[tuple[int, int, str]]:
     """Return severity, index of the change and text of each consequence, most severe first.
 
     A change without consequences has one entry with an empty text.
@@ -178,7 +178,7 @@ def _change_lines(change: FileChange, meanings: Sequence[str]) -> Iterator[str]:
     yield from (visible(f"    {consequences}") for consequences in meanings)
 
 
-def _confirm(
+def _prompt_for_trust(
     context: CommandContext, changes: Sequence[FileChange], project_dir: str | None
 ) -> bool:
     """Prompt for a confirmation of the changes. Raise UsageError without a terminal."""

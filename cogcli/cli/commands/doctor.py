@@ -50,7 +50,7 @@ def doctor(
     """Check this machine and project. Return exit code 1 if a check fails."""
     started, wanted = time.monotonic(), parse_reports(report, without=("sarif",))
     diagnosis = diagnose(context.settings, net=net)
-    if fix and _repair(context, diagnosis):
+    if fix and _make_repairs(context, diagnosis):
         diagnosis = diagnose(context.settings, net=net)
     context.own["checks"] = [
         {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks
@@ -73,10 +73,9 @@ def doctor(
     return code
 
 
-def _repair(context: CommandContext, diagnosis: DoctorReport) -> bool:
-    """Report each repair on stderr, then make it. Return whether there was any.
-
-    Raise the errors of the repairs.
+def _make_repairs(context: CommandContext, diagnosis: DoctorReport) -> bool:
+    """Report each repair on stderr, then make it. Return whether any repair was made. Raise the errors of the
+    repairs.
     """
     repairs = find_repairs(context.settings, diagnosis.checks)
     for repair in repairs:
@@ -97,7 +96,7 @@ def _write_checks(context: CommandContext, diagnosis: DoctorReport) -> None:
     head = diagnosis.head.replace(" · ", f" {out.glyphs.dot} ")
     context.answer([[(fit(head, out.width), "bold")]])
     if out.width is None:
-        context.answer(_lines(context, diagnosis))
+        context.answer(_report_lines(context, diagnosis))
         return
     groups = {check.group: [_drawn_check(context, one) for one in diagnosis.checks if one.group == check.group]
               for check in diagnosis.checks}  # fmt: skip
@@ -112,11 +111,11 @@ def _drawn_check(context: CommandContext, check: DoctorCheck) -> CheckDisplay:
         sign,
         visible(check.name),
         visible(check.message),
-        [visible(text) for text in _details(check)],
+        [visible(text) for text in _detail_lines(check)],
     )
 
 
-def _details(check: DoctorCheck) -> list[str]:
+def _detail_lines(check: DoctorCheck) -> list[str]:
     """Return the lines below a check with a finding: its details, then its fixes."""
     if check.status == "ok":
         return []
@@ -127,7 +126,7 @@ def _details(check: DoctorCheck) -> list[str]:
     ]
 
 
-def _lines(context: CommandContext, diagnosis: DoctorReport) -> list[StyledLine]:
+def _report_lines(context: CommandContext, diagnosis: DoctorReport) -> list[StyledLine]:
     out = context.screen.out
     lines: list[StyledLine] = []
     names = max((cells(check.name) for check in diagnosis.checks), default=0)
@@ -151,4 +150,4 @@ def _check_lines(
         (f"{pad(visible(check.name), names)}  {visible(check.message)}", ""),
     ]
     indent = " " * (5 + sign + names)
-    return [line, *([(indent + visible(text), "dim")] for text in _details(check))]
+    return [line, *([(indent + visible(text), "dim")] for text in _detail_lines(check))]

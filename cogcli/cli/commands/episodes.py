@@ -57,7 +57,9 @@ def archive(
         else:
             directories.append(find(settings, name))
     archiver = EpisodeArchiver(settings, _claim_check(settings))
-    return _report(context, archiver.archive(list(dict.fromkeys(directories))), "archived")
+    return _report_transfers(
+        context, archiver.archive(list(dict.fromkeys(directories))), "archived"
+    )
 
 
 def _claim_check(settings: Settings) -> Callable[[str, str], bool]:
@@ -98,7 +100,7 @@ def extract(
     places, faults = _find_places(settings, names)
     target = None if to is None else Path(settings.require_inside(os.path.abspath(to)))
     extractor = EpisodeExtractor(settings, target)
-    code = _report(context, extractor.extract(dict.fromkeys(places)), "extracted")
+    code = _report_transfers(context, extractor.extract(dict.fromkeys(places)), "extracted")
     for fault in faults:
         context.warn(fault)
     if faults and code == OK:
@@ -109,9 +111,8 @@ def extract(
 def _find_places(
     settings: Settings, names: Sequence[str]
 ) -> tuple[list[Path], list[UnusableEnvironment]]:
-    """Return the episodes that these names mean, and the faults of archives among them.
-
-    Raise the first fault, or UsageError `episode.unknown`, if there is no episode.
+    """Return the episodes that match these names, and the faults of unreadable archives. Without an episode, raise the
+    first fault, or UsageError `episode.unknown`.
     """
     places: list[Path] = []
     faults: list[UnusableEnvironment] = []
@@ -140,7 +141,7 @@ def _find_named_archives(settings: Settings, name: str) -> list[Path] | None:
     return None
 
 
-def _report(context: CommandContext, results: Iterable[Transfer], verb: str) -> int:
+def _report_transfers(context: CommandContext, results: Iterable[Transfer], verb: str) -> int:
     """Write the place of each episode, and fill the envelope. The exit code is that of the first error."""
     rows, done, total = [], 0, 0
     first = None

@@ -199,11 +199,11 @@ def serve(
     silence_libraries()
     limits = _session_limits(idle, max_calls, max_age)
     rule = _session_rule(session, session_from, on_unresolved)
-    listener = _listen(context, http, token_file, session_from)
+    listener = _http_listener(context, http, token_file, session_from)
     request = GatewayRequest(
         options, from_ or "", session or "", hold, limits, rule, listener, ask_client
     )
-    return _serve(context, request)
+    return _serve_gateway(context, request)
 
 
 def _session_limits(
@@ -234,10 +234,10 @@ def _session_rule(session: str | None, source: str | None, on_unresolved: str) -
     return SessionRule(source, "new" if on_unresolved == "new" else "deny")
 
 
-def _listen(
+def _http_listener(
     context: CommandContext, http: str | None, token_file: str | None, source: str | None
 ) -> HttpListener | None:
-    """Return where to listen, with the token of clients; None for stdio. Raise UsageError."""
+    """Return the HTTP address to listen on, with the token of clients; None for stdio. Raise UsageError."""
     for flag, given in (("--token-file", token_file), ("--session-from", source)):
         if http is None and given is not None:
             raise wrong_flag(f"`{flag}` belongs to `--http`", "give --http [HOST:]PORT")
@@ -267,14 +267,14 @@ def _read_token(context: CommandContext, path: str | None) -> str:
     return token
 
 
-def _serve(context: CommandContext, request: GatewayRequest) -> int:
-    """Serve, and return the exit code."""
+def _serve_gateway(context: CommandContext, request: GatewayRequest) -> int:
+    """Serve until the client disconnects or a signal arrives, and return the exit code."""
     ended_by: str = _RUN_GATEWAY(
         context.settings,
         request,
-        _listener(context),
+        _stderr_listener(context),
         ending_signals(),
-        lambda offer: _announce(context, offer),
+        lambda offer: _announce_offer(context, offer),
     )
     return ABORTED[ended_by] if ended_by else OK
 
@@ -413,7 +413,7 @@ def _status_columns(session: SessionStatus) -> Iterator[str]:
         yield "shadow: no rule enforced"
 
 
-def _announce(context: CommandContext, offer: GatewayOffer) -> None:
+def _announce_offer(context: CommandContext, offer: GatewayOffer) -> None:
     """Report on stderr the offered tools, the withheld tools, and the servers that cannot be used."""
     servers = {tool.service.id for tool in offer.tools.values()}
     context.note(
@@ -425,7 +425,7 @@ def _announce(context: CommandContext, offer: GatewayOffer) -> None:
         context.note(visible(f"tool {each.tool} of {each.server} is withheld: {each.reason}"))
 
 
-def _listener(context: CommandContext) -> GatewayListener:
+def _stderr_listener(context: CommandContext) -> GatewayListener:
     """Return the functions that report calls and bugs on stderr."""
 
     def report_call(tool: str, report: Mapping[str, str]) -> None:

@@ -71,7 +71,7 @@ def sweep(context: CommandContext, *, flags: GcFlags) -> int:
     planned = gc.plan_sweep(context.settings, wanted)
     if flags.dry_run:
         return _print_sweep(context, "would remove", planned, dry_run=True)
-    if planned.rows and not flags.yes and not _confirm(context, planned, flags):
+    if planned.rows and not flags.yes and not _prompt_for_removal(context, planned, flags):
         context.screen.notify("nothing was removed\n")
         return _print_sweep(context, "", planned._replace(rows=[], bytes=0), dry_run=False)
     return _print_sweep(
@@ -98,7 +98,7 @@ def _has_criteria(flags: GcFlags) -> bool:
     return bool(flags.keep is not None or flags.older_than or flags.outcome or flags.expired)
 
 
-def _confirm(context: CommandContext, plan: gc.RemovalPlan, flags: GcFlags) -> bool:
+def _prompt_for_removal(context: CommandContext, plan: gc.RemovalPlan, flags: GcFlags) -> bool:
     """Prompt for a confirmation of the removal. Raise UsageError without a terminal."""
     if not can_ask(context):
         what = f"`gc` would remove {_amount_text(plan)}, and there is no terminal to ask on"

@@ -138,8 +138,10 @@ def _answer_list(
     kind = context.kind
     context.own[kind] = rows
     if not context.json:
-        columns = _columns(context, flags, rows)
-        show_list(context, columns, rows, flags, section=_section, whole=all_rows, for_all="--all")
+        columns = _spec_columns(context, flags, rows)
+        show_list(
+            context, columns, rows, flags, section=_section_heading, whole=all_rows, for_all="--all"
+        )
     if not rows:
         report_empty_list(
             context, KINDS[kind].singular, filters, lambda: count_specs(context.settings, kind)
@@ -147,16 +149,16 @@ def _answer_list(
     return OK
 
 
-def _section(row: Json) -> str:
+def _section_heading(row: Json) -> str:
     """Return the heading above a spec in a list; empty for a spec of the user."""
     return "shipped" if row["layer"] == BUILT_IN else ""
 
 
-def _columns(context: CommandContext, flags: ListFlags, rows: list[Json]) -> list[Column]:
+def _spec_columns(context: CommandContext, flags: ListFlags, rows: list[Json]) -> list[Column]:
     """Return the columns of a kind of spec.
 
-    On a terminal, the first column is a sign for whether a spec can be used, and the last one is
-    the reason if any spec cannot. Elsewhere both are the last columns.
+    On a terminal, the first column is a sign for whether a spec can be used. The last one is the reason if any spec
+    cannot. Elsewhere both are the last columns.
     """
     columns = [Column(name, prose=name == "description") for name in _COLUMNS[context.kind]]
     out = context.screen.out
@@ -212,18 +214,18 @@ def _explain_examples(name: str) -> Examples:
 @command(examples=_explain_examples, exits=(0, 2, 3, 4))
 def explain(context: CommandContext, id: SpecId) -> int:
     """Display the explanation. Raise its error if the spec cannot be called."""
-    return _explain(context, id)
+    return _explain_spec(context, id)
 
 
 @command(examples=_explain_examples, exits=(0, 2, 3, 4))
 def explain_capability(
     context: CommandContext, capability: Annotated[str, argument("CAP", "capabilities")]
 ) -> int:
-    """Explain a capability, whatever kind the command's group names."""
-    return _explain(context, capability)
+    """Explain a capability, regardless of the kind in the name of the command's group."""
+    return _explain_spec(context, capability)
 
 
-def _explain(context: CommandContext, id: str) -> int:
+def _explain_spec(context: CommandContext, id: str) -> int:
     found = explain_spec(context.settings, context.kind, id)
     for warning in found.warnings:
         context.warn(warning)

@@ -116,7 +116,7 @@ def _select_columns(
     context: CommandContext, found: list[EpisodeRow], *, has_requests: bool
 ) -> tuple[Column, ...]:
     """Return the columns of the table: those of all runs, then those that some of these rows need."""
-    columns = _columns(context)
+    columns = _episode_columns(context)
     if any(row.pack for row in found):
         columns = (*columns, *_AGENT_COLUMNS)
     return (*columns, Column("waits_for")) if has_requests else columns
@@ -125,9 +125,8 @@ def _select_columns(
 def _add_waiting(
     context: CommandContext, rows: list[Json], found: list[EpisodeRow]
 ) -> list[ApprovalView]:
-    """Add what each run waits for to its row, and the line that a table shows of it. Return the requests for approval.
-
-    A log that cannot be read is a warning.
+    """Add each run's open requests to its row, with the line that a table displays. Return the requests for approval. A
+    log that cannot be read is a warning.
     """
     from cogcli.app.approvals import questions_of  # for runs that wait alone
 
@@ -213,7 +212,7 @@ def _warn_of_altered(context: CommandContext, rows: list[EpisodeRow]) -> None:
         context.warn(warning)
 
 
-def _columns(context: CommandContext) -> tuple[Column, ...]:
+def _episode_columns(context: CommandContext) -> tuple[Column, ...]:
     now = context.settings.clock.now()
     glyphs = context.screen.out.glyphs
     return (

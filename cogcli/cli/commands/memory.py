@@ -144,9 +144,9 @@ def promote(
     ],
     flags: DecisionFlags,
 ) -> int:
-    """Promote a proposal, and display the memory that it contradicts."""
+    """Promote a proposal, and display the memory that contradicts the proposal."""
     named = _memory_scope(context, flags)._replace(consent=tuple(consent))
-    return _decide(context, named, id, "promoted", by=flags.by)
+    return _record_decision(context, named, id, "promoted", by=flags.by)
 
 
 @command(
@@ -165,7 +165,7 @@ def reject(
     flags: DecisionFlags,
 ) -> int:
     """Reject a proposal, or revoke promoted memory. The same proposal is not opened again."""
-    return _decide(
+    return _record_decision(
         context, _memory_scope(context, flags), id, "rejected", by=flags.by, reason=reason or ""
     )
 
@@ -217,7 +217,7 @@ def _answer_list(context: CommandContext, rows: list[Json], flags: ListFlags, ke
     return OK
 
 
-def _decide(
+def _record_decision(
     context: CommandContext,
     scope: memory.MemoryScope,
     id: str,

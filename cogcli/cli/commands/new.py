@@ -97,7 +97,7 @@ def capability(
 
 
 def _require_one_source(*sources: str) -> list[str]:
-    """Return the one source that is given. Raise UsageError if there is none, or several."""
+    """Return the single given source. Raise UsageError for no source or several."""
     given = [each for each in sources if each]
     if len(given) != 1:
         raise wrong_flag(

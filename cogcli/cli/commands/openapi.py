@@ -94,16 +94,16 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     if flags.all:
         without = scenario_sources.bindings_without_scenario(settings, scenarios, protocol)
     context.own["without_scenario"] = list(without)
-    context.answer(_summary(context, verified.results, verified.seconds, flags))
+    context.answer(_result_lines(context, verified.results, verified.seconds, flags))
     if without:
-        context.answer([[(f"without a scenario: {_shorten(without)}", "warning")]])
+        context.answer([[(f"without a scenario: {_first_bindings(without)}", "warning")]])
     called = {verdict.called for verdict in verified.results}
     refusal = _no_live_call() if live and openapi_checks.LIVE not in called else None
-    return _conclude(context, verified, wanted, without, refusal)
+    return _finish_checks(context, verified, wanted, without, refusal)
 
 
-def _shorten(bindings: tuple[str, ...]) -> str:
-    """Return the first bindings and the number of the others. `--json` has all."""
+def _first_bindings(bindings: tuple[str, ...]) -> str:
+    """Return the first bindings and the number of the others, as text."""
     more = f" and {len(bindings) - _SHOWN} more" if len(bindings) > _SHOWN else ""
     return visible(", ".join(bindings[:_SHOWN])) + more
 
@@ -131,7 +131,7 @@ def _requested_scenarios(
     raise wrong_flag("give `--all` or `--scenario FILE`", "\n".join([head, *listed]))
 
 
-def _summary(
+def _result_lines(
     context: CommandContext, verdicts: Sequence[CheckResult], seconds: float, flags: ScenarioFlags
 ) -> list[StyledLine]:
     """Return the failed results in full, with `-v` all of them, and the totals."""
@@ -195,7 +195,7 @@ def _provoke_rules(
     verified = check_rules(rules, listener=listener)
     failed = [line for v in verified.results if v.status == FAILED for line in details(out, v)]
     context.answer([*failed, [(total_text(verified.results, verified.seconds), "")]])
-    return _conclude(context, verified, wanted)
+    return _finish_checks(context, verified, wanted)
 
 
 def _start_listing(context: CommandContext, head: str, names: int) -> Callable[[CheckResult], None]:
@@ -207,15 +207,16 @@ def _start_listing(context: CommandContext, head: str, names: int) -> Callable[[
     return lambda verdict: context.answer([row(context.screen.out, verdict, names)])
 
 
-def _conclude(
+def _finish_checks(
     context: CommandContext,
     results: CheckResults,
     reports: RequestedReports,
     without: tuple[str, ...] = (),
     refusal: CogcliError | None = None,
 ) -> int:
-    """Fill the envelope, write the reports, and return the exit code. `refusal` is the error of a
-    command whose checks all pass, but are not those that were requested."""
+    """Fill the envelope, write the reports, and return the exit code. `refusal` is the error of a command whose checks
+    all pass but do not cover the request.
+    """
     verdicts, seconds = results
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]

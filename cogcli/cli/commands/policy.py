@@ -232,13 +232,13 @@ def diff(
     context.answer("".join(f"{visible(line)}\n" for line in change_lines(changes)))
     if not changes:
         context.note("the policies are the same")
-    code = _prove(context, old, new) if prove else OK
+    code = _show_proof(context, old, new) if prove else OK
     if not over:
         return code
     return _compare_with_pack(context, [*over, *more], before, after) or code
 
 
-def _prove(context: CommandContext, old: str, new: str) -> int:
+def _show_proof(context: CommandContext, old: str, new: str) -> int:
     """Display the proof about two packs, and return the exit code."""
     proof = prove_packs(*(find_pack(context.settings, name) for name in (old, new)))
     context.own["proof"] = proof.to_payload()

@@ -39,7 +39,7 @@ _CALL_COLUMNS: Final = (
 )
 
 
-def _examples(name: str) -> Examples:
+def _load_examples(name: str) -> Examples:
     line = f"cogcli {name}"
     return (
         (line, "all layers"),
@@ -48,25 +48,25 @@ def _examples(name: str) -> Examples:
     )
 
 
-@command(examples=_examples, exits=(0, 1, 2, 3))
+@command(examples=_load_examples, exits=(0, 1, 2, 3))
 def contracts(context: CommandContext, words: _Capabilities, *, report: Reports) -> int:
     """Call each capability with its examples, and with inputs that it must refuse. Return exit code
     1 if one fails.
     """
     wanted = parse_reports(report, without=("sarif",))
     found = checks.check_contracts(context.settings, words)
-    return _conclude(context, found.checked, found.seconds, wanted, "contracts")
+    return _finish_checks(context, found.checked, found.seconds, wanted, "contracts")
 
 
-@command(examples=_examples, exits=(0, 1, 2, 3))
+@command(examples=_load_examples, exits=(0, 1, 2, 3))
 def smoke(context: CommandContext, words: _Capabilities, *, report: Reports) -> int:
     """Call each capability once. Return exit code 1 if a call fails."""
     wanted = parse_reports(report, without=("sarif",))
     found = checks.check_contracts(context.settings, words, once=True)
-    return _conclude(context, found.checked, found.seconds, wanted, "capabilities called")
+    return _finish_checks(context, found.checked, found.seconds, wanted, "capabilities called")
 
 
-@command(examples=_examples, exits=(0, 1, 2, 3))
+@command(examples=_load_examples, exits=(0, 1, 2, 3))
 def executability(
     context: CommandContext,
     words: Annotated[list[str], argument("[SKILL|GLOB ...]", "skills")],
@@ -76,7 +76,7 @@ def executability(
     """Run the cases of each skill that can run here. Return exit code 1 if one fails."""
     wanted = parse_reports(report, without=("sarif",))
     found = check_skills(context.settings, words)
-    return _conclude(context, found.checked, found.seconds, wanted, "skills ran")
+    return _finish_checks(context, found.checked, found.seconds, wanted, "skills ran")
 
 
 def _count_results(results: Sequence[SpecResult]) -> Json:
@@ -90,7 +90,7 @@ def _count_results(results: Sequence[SpecResult]) -> Json:
     }
 
 
-def _conclude(
+def _finish_checks(
     context: CommandContext,
     checked: Sequence[SpecResult],
     seconds: float,
@@ -167,7 +167,7 @@ def _need_text(result: SpecResult, kind: str) -> str:
     return f"{result.result.id} {need.sentence}{cure}"
 
 
-@command(examples=_examples, exits=(0, 2, 3))
+@command(examples=_load_examples, exits=(0, 2, 3))
 def coverage(context: CommandContext, *, report: Reports) -> int:
     """Call all examples, run all cases, and report which specs of the registry ran."""
     wanted = parse_reports(report, without=("sarif",))
@@ -217,7 +217,7 @@ def _coverage_line(coverage: Mapping[str, Json]) -> str:
     return ", ".join(yours or shipped)
 
 
-@command(examples=_examples, exits=(0, 2, 3))
+@command(examples=_load_examples, exits=(0, 2, 3))
 def stats(context: CommandContext, *, report: Reports) -> int:
     """Count the specs, and the calls in the stored runs."""
     wanted = parse_reports(report, without=("sarif",))
@@ -248,7 +248,7 @@ def _number_text(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
-@command(examples=_examples, exits=(0, 2, 3))
+@command(examples=_load_examples, exits=(0, 2, 3))
 def catalog(context: CommandContext, *, report: Reports) -> int:
     """Write the catalog as one JSON object."""
     wanted = parse_reports(report, without=("sarif",))

@@ -75,7 +75,7 @@ def rerun(
             "usage.flag", what, hint="it names the steps itself: loops with open items"
         )
     wanted = RerunRequest(
-        first, failed_items, _overrides(flags), given.inputs, given.problems, given.origins
+        first, failed_items, _typed_options(flags), given.inputs, given.problems, given.origins
     )
     try:
         prepared, reuse = prepare_rerun(settings, directory, wanted, context.warn)
@@ -114,7 +114,7 @@ def rerun(
     return result.exit_code
 
 
-def _overrides(flags: RerunFlags) -> Json:
+def _typed_options(flags: RerunFlags) -> Json:
     """Return the typed options, which replace those of the earlier run. Raise UsageError."""
     problems: list[CogcliError] = []
     typed = read_options(flags, problems)

@@ -168,7 +168,7 @@ def _parse_request(context: CommandContext, directory: Path, flags: ResumeFlags)
         approve=tuple(flags.approve),
         reject=tuple(flags.reject),
         by=by,
-        signatures=_sign(context, directory, flags, by),
+        signatures=_sign_answers(context, directory, flags, by),
         reason=flags.reason or "",
         in_doubt=_doubt_answers(context, flags.in_doubt, flags.output),
         inputs=tuple(_form_answer(context, typed) for typed in flags.answer),
@@ -191,7 +191,7 @@ def _decide_live(context: CommandContext, directory: Path, request: ResumeReques
     return OK
 
 
-def _sign(
+def _sign_answers(
     context: CommandContext, directory: Path, flags: ResumeFlags, by: str
 ) -> Mapping[str, AnswerSignature]:
     """Return the signatures of the answers with the key of `--sign`, by request."""

@@ -88,7 +88,7 @@ def serve_mcp(
     _require_served(request, offer)
     warn_of_distrust(context, "skill", "")
     silence_libraries()
-    return _serve(context, offer, request, address, token)
+    return _serve_tools(context, offer, request, address, token)
 
 
 def require_sdk() -> None:
@@ -170,14 +170,14 @@ def silence_libraries() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _serve(
+def _serve_tools(
     context: CommandContext,
     offer: ToolOffer,
     request: RunRequest,
     address: Endpoint | None,
     token: str,
 ) -> int:
-    """Serve over stdio or HTTP, and return the exit code."""
+    """Serve over stdio or HTTP until the end, and return the exit code."""
     import anyio
 
     from cogcli.app.serving.handlers import ToolHandlers, server_of
@@ -190,7 +190,7 @@ def _serve(
         from cogcli.app.serving.stdio_transport import serve_stdio, take_descriptors
 
         pipe = take_descriptors()
-        _announce(context, offer, "standard input and output")
+        _announce_offer(context, offer, "standard input and output")
         ended_by = anyio.run(serve_stdio, server, pipe, runs, ending_signals())
     else:
         from cogcli.app.serving.http_transport import PATH, http_server, serve_http
@@ -199,7 +199,7 @@ def _serve(
         web = http_server(server, address, token)
         redirect_standard_streams()
         port = listening.getsockname()[1]
-        _announce(context, offer, f"http://{address.url_host}:{port}{PATH}")
+        _announce_offer(context, offer, f"http://{address.url_host}:{port}{PATH}")
         ended_by = anyio.run(serve_http, web, listening, runs, ending_signals())
     return ABORTED[ended_by] if ended_by else OK
 
@@ -210,8 +210,8 @@ def ending_signals() -> list[signal.Signals]:
     return [number for number in found if number and signal.getsignal(number) is not signal.SIG_IGN]
 
 
-def _announce(context: CommandContext, offer: ToolOffer, where: str) -> None:
-    """Report on stderr where skills are served, and how many are left out."""
+def _announce_offer(context: CommandContext, offer: ToolOffer, where: str) -> None:
+    """Report on stderr the address of the server, and the number of omitted skills."""
     out = f"; {count_of(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
     context.note(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}")
 

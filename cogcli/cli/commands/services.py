@@ -43,7 +43,7 @@ def refresh(
     context.own["services"] = [service_object(found)]
     context.answer(change_lines(found))
     if not context.json:
-        context.note(visible(_summary(found)))
+        context.note(visible(_refresh_summary(found)))
     return NO if found.differences and not found.accepted else OK
 
 
@@ -80,7 +80,7 @@ def change_lines(result: RefreshResult) -> list[StyledLine]:
     return lines
 
 
-def _summary(result: RefreshResult) -> str:
+def _refresh_summary(result: RefreshResult) -> str:
     offered = count_of(len(result.names), result.noun)
     accept = f"accept: cogcli services refresh {result.service} --accept"
     if result.noun == "tool":

@@ -300,9 +300,7 @@ def _check_foreign(context: CommandContext, directory: Path) -> int:
 def _report_findings(
     context: CommandContext, findings: list[dict[str, str]], message: str = ""
 ) -> int:
-    """Write the findings, or `message` if there are none. The first finding becomes the error of
-    the command.
-    """
+    """Write the findings, or `message` without findings. The first finding becomes the error of the command."""
     context.own["findings"] = findings
     context.answer(
         visible_block("\n".join(finding["message"] for finding in findings) or message) + "\n"

@@ -95,7 +95,7 @@ def run_tests(
             ]
         ]
     )
-    return _conclude(context, found, tested, wanted, coverage=coverage)
+    return _finish_checks(context, found, tested, wanted, coverage=coverage)
 
 
 def _run_and_list(
@@ -191,7 +191,7 @@ def _coverage_lines(entries: Sequence[dict[str, object]]) -> list[StyledLine]:
     return lines
 
 
-def _conclude(
+def _finish_checks(
     context: CommandContext,
     requested: RequestedCases,
     tested: CaseResults,

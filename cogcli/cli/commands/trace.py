@@ -45,12 +45,12 @@ def trace(
 
     directory, note = find_episode(context, target, run.options.get("trace_id"))
     if flags.push is not None:
-        return _push(context, directory, flags.push)
+        return _send_trace(context, directory, flags.push)
     return inspect(context, directory, note, flags)
 
 
-def _push(context: CommandContext, directory: Path, url: str) -> int:
-    """Send the trace of an episode to a URL, or to the collector that the environment names."""
+def _send_trace(context: CommandContext, directory: Path, url: str) -> int:
+    """Send the trace of an episode to a URL, or to the collector in the environment variables."""
     from cogcli.app.otel_variables import find_collector
     from cogcli.app.trace_push import send_trace
 

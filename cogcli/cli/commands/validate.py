@@ -124,7 +124,7 @@ def _check_once(context: CommandContext, run: _Validation, reports: RequestedRep
 
 
 def _require_screen_only(words: Sequence[str], *, has_answer: bool) -> None:
-    """Raise UsageError if a watch, which never ends, should read stdin or give an answer in the end."""
+    """Raise UsageError for a watch with stdin or with a final answer, because a watch never ends."""
     if has_answer or "-" in words:
         raise wrong_flag(
             "`--watch` checks again and again, for a person",
@@ -133,7 +133,7 @@ def _require_screen_only(words: Sequence[str], *, has_answer: bool) -> None:
 
 
 def _forecast_runs(context: CommandContext, names: Sequence[str]) -> int:
-    """Display what the specs mean for recorded runs, and return the exit code."""
+    """Display the effect of the specs on recorded runs, and return the exit code."""
     from cogcli.cli.run_forecasts import (
         forecast_runs,  # loads what runs; other checks need none of it
     )
@@ -185,9 +185,7 @@ class _Validation:
 
     @property
     def refusal(self) -> CogcliError | None:
-        """The error of a check that found nothing of the user's own to check; None if it checked
-        something.
-        """
+        """The error of a check without any file of the user; None if it checked at least one."""
         if self._contents or (self._paths and self._checked.files) or not self._checked.is_empty:
             return None
         empty = (

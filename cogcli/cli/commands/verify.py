@@ -96,7 +96,7 @@ def verify(
         _require_alone(names, all, key, head, anchor, require_signature, repair, report)
         return _print_heads(context)
     anchored = {} if anchor is None else _read_anchor_for(context, anchor, all=all)
-    directories = _directories(context, names, all=all)
+    directories = _find_directories(context, names, all=all)
     if head is not None and len(directories) != 1:
         raise wrong_flag("`--head` is that of one episode", "name it")
     trusted = trusted_of(
@@ -270,7 +270,7 @@ def _episode_row(result: VerifyResult) -> Json:
     return {**row, "next": list(result.next)} if result.next else row
 
 
-def _directories(context: CommandContext, names: Sequence[str], *, all: bool) -> list[Path]:
+def _find_directories(context: CommandContext, names: Sequence[str], *, all: bool) -> list[Path]:
     """Return the directories of the episodes to verify. Raise UsageError."""
     settings = context.settings
     if all and names:
