@@ -40,7 +40,7 @@ SCHEMA: Final = "approval/1"
 
 
 class AnswerStatement(NamedTuple):
-    """What a person signs."""
+    """The statement that a person signs to answer a request."""
 
     approval_id: str
     granted: bool
@@ -76,7 +76,7 @@ def _explain_nothing(answer: SignedAnswer, at: str) -> str:
 
 
 class AnswerSignatures(NamedTuple):
-    """How the signatures of answers are judged."""
+    """Verifies the signatures of answers."""
 
     explain: Callable[[SignedAnswer, str], str] = _explain_nothing
     """Returns why a signature does not count at a time; empty if it does. Raises UnusableEnvironment `signing.ssh`
@@ -132,7 +132,7 @@ class ApprovalAnswer(NamedTuple):
 
     @property
     def judged_at(self) -> str:
-        """The time as of which the approved call is judged again."""
+        """The time for which the approved call is evaluated again."""
         return self.continued_at or self.at
 
 
@@ -168,7 +168,7 @@ class Approvals:
         """The answers that the run has followed so far, in order."""
 
     def add(self, answer: ApprovalAnswer) -> None:
-        """Add an answer that a person gave while the run goes on."""
+        """Add an answer that a person gave during the run."""
         self._answers.setdefault(answer.asked.step_id, []).append(answer)
 
     def use(
@@ -228,8 +228,8 @@ class Approvals:
 class ReplayedApprovals(Approvals):
     """The approval answers of a recorded run, used when the run is replayed.
 
-    An answer that the run used stays valid even if the hash differs: the log may hold a masked input, which has another
-    hash.
+    An answer that the run used stays valid even if the hash differs: the log may contain a masked input, which has
+    another hash.
     """
 
     def _explain_invalidity(

@@ -72,13 +72,13 @@ class Reservation:
 
     def commit(self, actual: Mapping[str, int] | None = None) -> None:
         """Spend the actual amounts, or the reserved amounts if `actual` is None."""
-        self._end(self._needs if actual is None else actual)
+        self._settle_once(self._needs if actual is None else actual)
 
     def release(self) -> None:
         """End the reservation without spending anything."""
-        self._end(NOTHING)
+        self._settle_once(NOTHING)
 
-    def _end(self, spent: Mapping[str, int]) -> None:
+    def _settle_once(self, spent: Mapping[str, int]) -> None:
         with self._budgets.lock:
             if self._open:
                 self._open = False
@@ -113,7 +113,7 @@ class Budgets:
         return overrun
 
     def _find_overrun(self, needs: Mapping[str, int]) -> BudgetOverrun | None:
-        """Return the first key that would exceed its limit, or None. The caller holds the lock."""
+        """Return the first key that would exceed its limit; None if all needs fit. The caller holds the lock."""
         for key, amount in needs.items():
             taken = self._used.get(key, 0) + self._reserved.get(key, 0)
             limit = self.limits.get(key)

@@ -89,8 +89,7 @@ class VerdictChange(NamedTuple):
 
 class VerdictExplanation(NamedTuple):
     """The explanation of a verdict: the deciding comparisons, the numbers that would change it, and missing facts.
-
-    Changes by the deciding rule come first, then those with the smallest distance.
+    Changes of the deciding rule are first, followed by those with the smallest distance.
     """
 
     verdict: Verdict
@@ -217,9 +216,9 @@ def _compare_paths(
         (left, right, operator),
         (right, left, MIRRORED.get(operator, operator)),
     ):
-        threshold = _evaluate(other_operand, data)
+        threshold = _evaluate_or_none(other_operand, data)
         for path in sorted(compile_rule(own_operand).paths):
-            value = _evaluate({"var": path}, data)
+            value = _evaluate_or_none({"var": path}, data)
             turned = _solve_for_path(own_operand, path, data, value, threshold, operator_for_own)
             if turned is not None:
                 yield from _evaluate_comparison(rule_id, place, path, value, *turned)
@@ -230,7 +229,7 @@ def _evaluate_comparison(
 ) -> Iterator[Comparison]:
     """Yield the comparison of a value with a threshold, unless it cannot be evaluated."""
     sides = [{"var": "value"}, {"var": "threshold"}]
-    holds = _evaluate({operator: sides}, {"value": value, "threshold": threshold})
+    holds = _evaluate_or_none({operator: sides}, {"value": value, "threshold": threshold})
     if isinstance(holds, bool):
         yield Comparison(rule_id, pointer_of(place), path, value, operator, threshold, holds)
 
@@ -246,7 +245,7 @@ def _solve_for_path(
         return operator, threshold
     if not (is_number(value) and is_number(threshold)):
         return None
-    results = [_evaluate(side, with_value(data, path, value + step)) for step in (0, 1, 2)]
+    results = [_evaluate_or_none(side, with_value(data, path, value + step)) for step in (0, 1, 2)]
     numbers = list(filter(is_number, results))
     if len(numbers) < len(results):
         return None
@@ -263,10 +262,8 @@ def _solve_for_path(
 def _find_verdict_changes(
     found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide
 ) -> Iterator[VerdictChange]:
-    """Yield the numbers around a comparison's threshold that change the verdict.
-
-    If the verdict stays the same where the comparison changes, try both sides of the threshold, where another rule may
-    decide.
+    """Yield the numbers around a comparison's threshold that change the verdict. If the verdict stays the same at the
+    threshold, try both sides of it, where another rule may decide.
     """
     if not (is_number(found.value) and is_number(found.threshold)):
         return
@@ -299,7 +296,7 @@ def _find_nearest_number(operator: str, bound: float) -> float:
     return math.nextafter(bound, math.inf if up else -math.inf)
 
 
-def _evaluate(source: object, data: Json) -> object:
+def _evaluate_or_none(source: object, data: Json) -> object:
     """Return the value of an expression with these facts, or None if it cannot be evaluated."""
     try:
         return compile_rule(source).run(Evaluation(data), data)

@@ -84,7 +84,7 @@ class ComparedPacks(NamedTuple):
     def decide(self, case: CallCase) -> tuple[Verdict, Verdict]:
         """Return the verdicts of the old and the new pack on a call."""
         old, new = (
-            _decide(pack, policy, case, number)
+            _decide_case(pack, policy, case, number)
             for number, (pack, policy) in enumerate(
                 zip((self.old, self.new), self.policies, strict=True)
             )
@@ -97,8 +97,8 @@ class ComparedPacks(NamedTuple):
         return compare_verdicts(self.old, old, self.new, new)
 
 
-def _decide(pack: Pack, policy: Policy, case: CallCase, number: int) -> Verdict:
-    """Return the verdict of one pack on a call, as a run would come to it."""
+def _decide_case(pack: Pack, policy: Policy, case: CallCase, number: int) -> Verdict:
+    """Return the verdict of one pack on a call, computed as in a run."""
     kind, mode = case.kind, case.ceilings[number]
     data = build_data(pack, case, mode)
     requester = Requester(
@@ -137,7 +137,7 @@ def _build_call(
 
 
 def build_data(pack: Pack, case: CallCase, mode: str) -> Json:
-    """Return the data that rules read, with what a call always has."""
+    """Return the input data of rules for a call, including the members that every call has."""
     data: Json = {
         "request": {"message": "", "channel": "", "locale": "", "params": {}},
         "user": {"id": _NOBODY, "role": "", "consent": []},
@@ -159,7 +159,7 @@ def build_data(pack: Pack, case: CallCase, mode: str) -> Json:
 
 
 def _drop_facts(packs: ComparedPacks, case: CallCase, relation: str) -> CallCase:
-    """Return the call without the facts that it can lose: all at once, then halves, at last one by one."""
+    """Return the call without its removable facts. Try removing all at once, then halves, finally single facts."""
     size = len(case.facts)
     while size:
         paths = list(case.facts)
@@ -206,11 +206,11 @@ def _with_simpler_use(case: CallCase, number: int, id: str) -> Iterator[CallCase
 def _simpler_numbers(value: Number) -> Iterator[Number]:
     """Yield numbers that are easier to read: 0, whole ones, and then those with fewer digits."""
     rounded = [0, *(floor(value), ceil(value)), round(value, 2)]
-    own = _weight(value)
-    yield from (each for each in dict.fromkeys(rounded) if _weight(each) < own)
+    own = _number_weight(value)
+    yield from (each for each in dict.fromkeys(rounded) if _number_weight(each) < own)
 
 
-def _weight(value: Number) -> tuple[int, int]:
+def _number_weight(value: Number) -> tuple[int, int]:
     return (0, 0) if value == 0 else (1, len(repr(value)))
 
 

@@ -19,7 +19,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyLayer, PolicyRule
 from cogcli.declarations.value_types import Json
 from cogcli.policy.limits import READS, decimal_of, difference_of
-from cogcli.policy.pack_policy import applies, breaks_limits, is_path_in
+from cogcli.policy.pack_policy import applies, breaks_limits, paths_overlap
 from cogcli.policy.verdict import MASK as MASKS
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.template import TemplateFault, split_placeholders
@@ -44,7 +44,7 @@ class Placeholder(NamedTuple):
 
 
 class CustomerText(NamedTuple):
-    """A text of a pack, and the limit that it belongs to. None if it belongs to a rule or a guardrail."""
+    """A text of a pack, and its limit. The limit is None for the text of a rule or a guardrail."""
 
     text: str
     limit: CumulativeLimit | None = None
@@ -52,7 +52,7 @@ class CustomerText(NamedTuple):
 
 def find_text(layer: PolicyLayer, reason: str) -> CustomerText | None:
     """Return the text for the reason of a decision: the id of a rule, `limit_exceeded:ID`, or the name of a guardrail.
-    None if there is none.
+    None if the pack has no text for the reason.
     """
     kind, _, id = reason.partition(":")
     guardrails = {
@@ -85,8 +85,11 @@ def render_text(text: str, values: Mapping[str, object]) -> str:
         parts = parse_text(text)
     except TemplateFault:
         return ""
-    filled = [_show(part.name, values) if isinstance(part, Placeholder) else part for part in parts]
-    return " ".join(_printable("".join(filled)).split())
+    filled = [
+        _render_value(part.name, values) if isinstance(part, Placeholder) else part
+        for part in parts
+    ]
+    return " ".join(_to_printable("".join(filled)).split())
 
 
 def render_rule_text(rule: PolicyRule, data: Json, names: Iterable[str]) -> str:
@@ -101,14 +104,14 @@ def render_rule_text(rule: PolicyRule, data: Json, names: Iterable[str]) -> str:
     return render_text(rule.say, {name: value_at(data, *name.split(".")) for name in names})
 
 
-def _show(name: str, values: Mapping[str, object]) -> str:
-    """Return a text or a number for a customer, and an empty text for any other value or a secret."""
+def _render_value(name: str, values: Mapping[str, object]) -> str:
+    """Return a text or a number as text for a customer. Empty for any other value, and for a secret."""
     value = values.get(name)
     member = name.rpartition(".")[2]
     if MASK in str(value) or BY_NAME.mask({member: value}) != {member: value}:
         return ""
     if isinstance(value, str):
-        text = " ".join(_printable(value).split())
+        text = " ".join(_to_printable(value).split())
         return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
     if isinstance(value, int | float) and not isinstance(value, bool):
         return show_number(Decimal(repr(value)))
@@ -123,8 +126,8 @@ def show_number(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _printable(text: str) -> str:
-    """Return a text without characters that have no picture. Line ends and tabs become spaces."""
+def _to_printable(text: str) -> str:
+    """Return a text without invisible characters. Line ends and tabs become spaces."""
     if text.isascii() and text.isprintable():
         return text
     spaced = (" " if character.isspace() else character for character in text)
@@ -160,9 +163,8 @@ def list_safe_facts(pack: Pack, capabilities: Mapping[str, Capability]) -> froze
 
 
 def find_fact_fault(pack: Pack, name: str, capabilities: Mapping[str, Capability]) -> str:
-    """Return why a customer may not see a fact. Empty if it is public or internal wherever it comes from.
-
-    A fact that no call gives has no classification here.
+    """Return why a customer may not see a fact. Empty if every source classifies the fact as public or internal. A fact
+    that no call outputs has no classification here.
     """
     sources = {
         id: tool.facts[name] for id, tool in pack.tooling.capabilities.items() if name in tool.facts
@@ -179,14 +181,14 @@ def find_fact_fault(pack: Pack, name: str, capabilities: Mapping[str, Capability
 def _find_source_fault(
     pack: Pack, id: str, source: str, capabilities: Mapping[str, Capability]
 ) -> str:
-    """Return why a customer may not see what a capability gives at a path of its output."""
+    """Return why a customer may not see the value at a path of a capability's output; empty if the value is visible."""
     capability = capabilities.get(id)
     if capability is None:
         return f"the classification of `{id}` is not known"
     if capability.data_class not in SAFE_CLASSES:
         return f"what `{id}` gives is {capability.data_class}"
     path = source.removeprefix("output.")
-    if any(is_path_in(path, masked) for masked in _list_masked(pack, id)):
+    if any(paths_overlap(path, masked) for masked in _list_masked(pack, id)):
         return f"a rule masks it in what `{id}` gives"
     names = path.split(".")
     secret = dict.fromkeys(names, "a value")

@@ -29,7 +29,7 @@ MAX_DEPTH: Final = 64
 
 
 class RuleMatch(NamedTuple):
-    """Whether a rule matches, and each path that it read with the value found there. A missing value is None."""
+    """Whether a rule matches, and each path that it read with the value at that path. A missing value is None."""
 
     result: bool
     reads: Json
@@ -131,7 +131,7 @@ class _Compiler:
             case dict() | list() if depth > self._depth:
                 return self.fault(path, f"nested more than {self._depth} deep")
             case dict():
-                return self._operation(source, path, depth, at_root=at_root)
+                return self._compile_operation(source, path, depth, at_root=at_root)
             case list():
                 parts = [
                     self.expression(item, (*path, i), depth + 1, at_root=at_root)
@@ -140,7 +140,9 @@ class _Compiler:
                 return lambda evaluation, scope: [part(evaluation, scope) for part in parts]
         return lambda evaluation, scope: source
 
-    def _operation(self, source: Json, path: Path, depth: int, *, at_root: bool) -> Evaluate:
+    def _compile_operation(
+        self, source: Json, path: Path, depth: int, *, at_root: bool
+    ) -> Evaluate:
         """Return the closure of an operator with its arguments."""
         if len(source) != 1:
             return self.fault(path, "expected one operator in each object")

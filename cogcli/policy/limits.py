@@ -53,7 +53,7 @@ class Counter(NamedTuple):
 
 
 class LimitClaim(NamedTuple):
-    """What one call would add to the counter of a limit. `owner` and `amount` are None if they are not known."""
+    """The amount that one call would add to the counter of a limit. `owner` and `amount` are None if unknown."""
 
     limit: CumulativeLimit
     tenant_id: str
@@ -63,7 +63,7 @@ class LimitClaim(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known what the call adds to which counter."""
+        """Whether both the amount and the counter of the call are known."""
         return self.owner is not None and self.amount is not None
 
     @property
@@ -99,9 +99,8 @@ def find_claims(
     arguments: Mapping[str, object],
     owners: Mapping[str, object],
 ) -> tuple[LimitClaim, ...]:
-    """Return what a call would add to the counters of the pack's limits, in declared order.
-
-    `owners` are the ids of the user, the tenant and the slots by name. A skill adds nothing: its calls do.
+    """Return the amounts that a call would add to the counters of the pack's limits, in declared order. `owners` are
+    the ids of the user, the tenant and the slots by name. A skill adds nothing, because its calls are counted.
     """
     if capability_id.startswith(NESTED):
         return ()
@@ -129,15 +128,16 @@ def _find_owner(
 
 
 def _find_amount(limit: CumulativeLimit, arguments: Mapping[str, object]) -> Decimal | None:
-    """Return what a call adds to a counter: 1, or the value of the argument. None if that is not known."""
+    """Return the amount that a call adds to a counter: 1, or the value of the argument. None if it is unknown."""
     if not limit.sum:
         return ONE
     return amount_of(value_at(dict(arguments), *limit.sum.split(".")))
 
 
 def amount_of(value: object) -> Decimal | None:
-    """Return a number as the decimal number that it was written as. None for a negative number, which would make room,
-    and for anything else."""
+    """Return a number as an exact decimal. None for any other value, and for a negative number, which would lower the
+    counter.
+    """
     if not is_number(value) or not 0 <= value <= MAX_INTEGER:
         return None
     return Decimal(repr(value))
@@ -169,7 +169,7 @@ def difference_of(amount: Decimal, subtrahend: Decimal) -> Decimal:
 
 
 def recorded_use(reads: object, claims: Sequence[LimitClaim]) -> Use | None:
-    """Return what the counters of these claims held, from the `reads` of a decision. None if one is missing."""
+    """Return the values of these claims' counters from the `reads` of a decision. None if one is missing."""
     found = {}
     for claim in claims:
         try:
@@ -180,7 +180,7 @@ def recorded_use(reads: object, claims: Sequence[LimitClaim]) -> Use | None:
 
 
 def use_in_data(data: object, claims: Iterable[LimitClaim]) -> Use:
-    """Return what counters hold by the data of a call: a number by id of the limit. One that is absent is not known."""
+    """Return the values of counters from the data of a call: a number by id of the limit. An absent one is unknown."""
     found = ((each.limit.id, amount_of(value_at(data, each.limit.id))) for each in claims)
     return {id: amount for id, amount in found if amount is not None}
 
@@ -215,11 +215,11 @@ def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used_by_limit: 
     verdict = verdict._replace(reads={**verdict.reads, **_list_reads(known, used_by_limit)})
     if len(known) < len(claims):
         unknown = next(claim.limit for claim in claims if claim not in known)
-        return _deny(verdict, f"limit_unknown:{unknown.id}", unknown)
+        return _deny_by_limit(verdict, f"limit_unknown:{unknown.id}", unknown)
     exceeded = [each.limit for each in known if not each.fits(used_by_limit[each.limit.id])]
     if exceeded:
         return _apply_exceeded(verdict, exceeded)
-    return _lift_built_in_gate(verdict, {claim.limit.id for claim in claims})
+    return _remove_built_in_gate(verdict, {claim.limit.id for claim in claims})
 
 
 def _select_known(claims: Sequence[LimitClaim], used_by_limit: Use) -> list[LimitClaim]:
@@ -238,18 +238,18 @@ def _apply_exceeded(verdict: Verdict, exceeded_limits: Sequence[CumulativeLimit]
     """Deny the call if one of these limits denies, otherwise request a decision for the first."""
     for limit in exceeded_limits:
         if limit.over == "deny":
-            return _deny(verdict, f"limit_exceeded:{limit.id}", limit)
-    return _ask(verdict, exceeded_limits[0])
+            return _deny_by_limit(verdict, f"limit_exceeded:{limit.id}", limit)
+    return _ask_by_limit(verdict, exceeded_limits[0])
 
 
-def _deny(verdict: Verdict, reason: str, limit: CumulativeLimit) -> Verdict:
+def _deny_by_limit(verdict: Verdict, reason: str, limit: CumulativeLimit) -> Verdict:
     return verdict._replace(
         outcome="deny", stage="situation", reason=reason, rule="", gate="", limit=limit.id
     )
 
 
-def _ask(verdict: Verdict, limit: CumulativeLimit) -> Verdict:
-    """Return the verdict on a call beyond a limit that asks a person. What a rule asks stands."""
+def _ask_by_limit(verdict: Verdict, limit: CumulativeLimit) -> Verdict:
+    """Return the verdict that requires a person for a call beyond a limit. A gate that a rule requires is kept."""
     if verdict.outcome != "allow" and not verdict.is_built_in:
         return verdict
     return verdict._replace(
@@ -263,8 +263,10 @@ def _ask(verdict: Verdict, limit: CumulativeLimit) -> Verdict:
     )
 
 
-def _lift_built_in_gate(verdict: Verdict, kept_limits: set[str]) -> Verdict:
-    """Return the verdict without the built-in gate, if a rule lifts it within limits that the call keeps."""
+def _remove_built_in_gate(verdict: Verdict, kept_limits: set[str]) -> Verdict:
+    """Return the verdict without the built-in gate, if a rule waives the gate within limits and the call stays within
+    them.
+    """
     lifting = verdict.without_gate
     if not verdict.is_built_in or not lifting or not kept_limits.issuperset(lifting):
         return verdict
@@ -274,7 +276,7 @@ def _lift_built_in_gate(verdict: Verdict, kept_limits: set[str]) -> Verdict:
 
 
 class LimitedCall(NamedTuple):
-    """The limits of one call that is judged again, with the amounts of their counters at that time."""
+    """The limits of one recorded call, with the values of their counters at that time."""
 
     claims: tuple[LimitClaim, ...] = ()
     used: Use | None = NOTHING
@@ -287,17 +289,17 @@ class LimitedCall(NamedTuple):
         return apply_limits(verdict, self.claims if claims is None else claims, self.used or {})
 
     def lacks_counters(self, verdict: Verdict) -> bool:
-        """Return whether the verdict depends on counters that the log does not hold."""
+        """Return whether the verdict depends on counters that are missing in the log."""
         return self.used is None and (verdict.allows or verdict.asks)
 
 
 def claims_to_reserve(
     verdict: Verdict, claims: Sequence[LimitClaim], *, is_lifted: bool
 ) -> tuple[LimitClaim, ...]:
-    """Return the claims that a call reserves before it is made: none if it is not made.
+    """Return the claims to reserve before a call: empty if the verdict forbids the call.
 
-    A limit that asks a person counts the calls that no person decided about, so a call whose gate is lifted by a
-    person's answer (`is_lifted`) adds nothing to it.
+    A limit that asks a person counts only calls that no person decided about. So a call that a person approved
+    (`is_lifted`) adds nothing to that limit.
     """
     if verdict.outcome != "allow":
         return ()

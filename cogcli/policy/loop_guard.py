@@ -80,16 +80,18 @@ class LoopGuard:
         results = self._results.get(key, [])
         if count >= SAME_RESULT and len(results) >= SAME_RESULT - 1 and len(set(results)) == 1:
             hint = "the same call gave the same result before: use that result, or ask for something else"
-            return self._trip(
+            return self._build_trip(
                 "identical_results", key, count, (capability,), ("arguments", "result"), hint
             )
         if count >= SAME_CALL:
             hint = "this call was made before: change its arguments, or answer"
-            return self._trip("identical_calls", key, count, (capability,), ("arguments",), hint)
+            return self._build_trip(
+                "identical_calls", key, count, (capability,), ("arguments",), hint
+            )
         cycle = self._find_cycle(key, capability)
         if cycle:
             hint = "these calls follow each other again: change one of them, or answer"
-            return self._trip("cycle", key, 2, cycle, ("arguments", "order"), hint)
+            return self._build_trip("cycle", key, 2, cycle, ("arguments", "order"), hint)
         return None
 
     def note_result(self, capability: str, arguments: Json, result: object) -> None:
@@ -110,14 +112,13 @@ class LoopGuard:
             return None
         # The text is in logs, and a replay compares it.
         hint = "nothing new came of the last turns: answer with what there is, or ask"
-        return self._trip(
+        return self._build_trip(
             "idle", "turns", self._idle, (), ("facts", "effects", "plan", "results"), hint
         )
 
     def _find_cycle(self, key: str, capability: str) -> tuple[str, ...]:
-        """Return the capabilities of a cycle of 2 to 4 calls if this call would complete the cycle a second time.
-
-        Return an empty tuple if there is no such cycle.
+        """Return the capabilities of a cycle of 2 to 4 calls if this call would complete the cycle a second time;
+        otherwise empty.
         """
         history = [*self._history, (key, capability)]
         lengths = range(2, LONGEST_CYCLE + 1)
@@ -126,7 +127,7 @@ class LoopGuard:
             (tuple(name for _, name in calls) for calls in again if len(set(calls)) > 1), ()
         )
 
-    def _trip(
+    def _build_trip(
         self,
         kind: str,
         key: str,

@@ -144,7 +144,7 @@ def _is_step(event: Event) -> bool:
 
 
 class RecordedAttempts(Record):
-    """The attempts of a call as the log holds them, including values that are not objects."""
+    """The attempts of a call as the log contains them, including values that are not objects."""
 
     attempts: list[object]
 
@@ -190,7 +190,7 @@ def _ratio_of_true(values: Iterable[bool]) -> Ratio:
     return Ratio(sum(true_values), len(true_values))
 
 
-def _calls(runs: Runs) -> Iterator[MeasuredCall]:
+def _iterate_calls(runs: Runs) -> Iterator[MeasuredCall]:
     return (call for run in runs for call in run.calls)
 
 
@@ -207,18 +207,20 @@ METRICS: Final[dict[str, Callable[[Runs], Ratio]]] = {
     ),
     # Calls that ended done / calls that ended.
     "tool_success_rate": lambda runs: _ratio_of_true(
-        call.done for call in _calls(runs) if call.ended
+        call.done for call in _iterate_calls(runs) if call.ended
     ),
     # Calls done after a failed first attempt / calls with a failed first attempt.
     "recovery_rate": lambda runs: _ratio_of_true(
-        call.done for call in _calls(runs) if call.failed_first
+        call.done for call in _iterate_calls(runs) if call.failed_first
     ),
     # Completed with all required evidence satisfied / completed.
     "evidence_backed_rate": lambda runs: _ratio_of_true(
         all(gate == "satisfied" for gate in run.gates) for run in runs if run.status == "completed"
     ),
     # Calls with an allowing decision, an approval at each gate, and a mode within the ceiling / calls.
-    "policy_compliance_rate": lambda runs: _ratio_of_true(call.complies for call in _calls(runs)),
+    "policy_compliance_rate": lambda runs: _ratio_of_true(
+        call.complies for call in _iterate_calls(runs)
+    ),
     # Active milliseconds of completed runs that complied / those runs.
     "mean_time_to_safe_completion_ms": _measure_mean_time,
     # Runs with a trip of the loop guard / runs.

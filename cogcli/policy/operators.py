@@ -35,7 +35,7 @@ from cogcli.policy.evaluation import (
 )
 
 
-def _var(call: OperatorCall) -> Evaluate:
+def _compile_var(call: OperatorCall) -> Evaluate:
     written, default = call.arguments[0], call.argument(1) if len(call.arguments) == 2 else None
     path = _parse_path(written)
     if path is None:
@@ -90,7 +90,7 @@ def _find_absent(evaluation: Evaluation, scope: object, names: list[object]) -> 
     return absent
 
 
-def _missing(call: OperatorCall) -> Evaluate:
+def _compile_missing(call: OperatorCall) -> Evaluate:
     """Compile `missing`. The paths are its arguments, or the items of its only argument if that is a list."""
     parts = call.every()
     _add_paths(call, _unpack_single_list(call.arguments))
@@ -123,7 +123,7 @@ def _missing_some(call: OperatorCall) -> Evaluate:
     return missing_some
 
 
-def _if(call: OperatorCall) -> Evaluate:
+def _compile_if(call: OperatorCall) -> Evaluate:
     last = len(call.arguments) - len(call.arguments) % 2
     cases = [(call.condition(number), call.argument(number + 1)) for number in range(0, last, 2)]
     otherwise = call.argument(last) if last < len(call.arguments) else None
@@ -160,11 +160,11 @@ def _short_circuit(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
     return build
 
 
-def _truth(call: OperatorCall) -> Evaluate:
+def _compile_truth(call: OperatorCall) -> Evaluate:
     return call.condition(0)
 
 
-def _not(call: OperatorCall) -> Evaluate:
+def _compile_not(call: OperatorCall) -> Evaluate:
     condition = call.condition(0)
     return lambda evaluation, scope: not condition(evaluation, scope)
 
@@ -202,7 +202,7 @@ def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], E
 def _compare_numbers(
     compare_pair: Callable[[float, float], bool],
 ) -> Callable[[OperatorCall], Evaluate]:
-    """Compile a comparison of two numbers. With three numbers, both adjacent pairs must hold."""
+    """Compile a comparison of two numbers. With three numbers, the comparison must be true for both adjacent pairs."""
 
     def compare(first: object, second: object, third: object = MISSING) -> bool:
         low, middle = require_number(first), require_number(second)
@@ -238,7 +238,7 @@ def _compare_to_number(
     return compare
 
 
-def _subtract(first: object, second: object = MISSING) -> Number:
+def _subtract_numbers(first: object, second: object = MISSING) -> Number:
     return require_safe_number(
         -require_number(first)
         if second is MISSING
@@ -246,12 +246,12 @@ def _subtract(first: object, second: object = MISSING) -> Number:
     )
 
 
-def _divide(dividend: object, divisor: object) -> Number:
+def _divide_numbers(dividend: object, divisor: object) -> Number:
     a, b = require_number(dividend), _require_divisor(divisor)
     return require_safe_number(a // b if a % b == 0 else a / b)
 
 
-def _remainder(dividend: object, divisor: object) -> Number:
+def _signed_remainder(dividend: object, divisor: object) -> Number:
     """Return the remainder with the sign of the dividend."""
     a, b = require_number(dividend), _require_divisor(divisor)
     rest = math.fmod(a, b)
@@ -272,21 +272,21 @@ def _combine_numbers(
     )
 
 
-def _product(numbers: list[Number]) -> Number:
+def _multiply_numbers(numbers: list[Number]) -> Number:
     product: Number = 1
     for number in numbers:
         product = require_safe_number(product * number)
     return product
 
 
-def _cat(*values: object) -> str:
+def _concatenate(*values: object) -> str:
     text = "".join(map(require_text, values))
     if len(text) > MAX_BYTES:
         raise EvaluationError("limit", f"text longer than {MAX_BYTES} characters")
     return text
 
 
-def _substr(value: object, start: object, length: object = MISSING) -> str:
+def _substring(value: object, start: object, length: object = MISSING) -> str:
     """Return a substring.
 
     A negative start is relative to the end; a negative length drops that many characters at the end.
@@ -295,7 +295,7 @@ def _substr(value: object, start: object, length: object = MISSING) -> str:
     return rest if length is MISSING else rest[: require_integer(length)]
 
 
-def _in(call: OperatorCall) -> Evaluate:
+def _compile_in(call: OperatorCall) -> Evaluate:
     needle, haystack = call.every()
 
     def contains(evaluation: Evaluation, scope: object) -> bool:
@@ -309,7 +309,7 @@ def _in(call: OperatorCall) -> Evaluate:
     return contains
 
 
-def _merge(call: OperatorCall) -> Evaluate:
+def _compile_merge(call: OperatorCall) -> Evaluate:
     """Compile `merge`: it concatenates lists. A constant that is not a list becomes one item."""
     sources = call.arguments
     parts = [
@@ -327,7 +327,7 @@ def _merge(call: OperatorCall) -> Evaluate:
     return merge
 
 
-def _loop(
+def _compile_loop(
     walk: Callable[[Iterable[tuple[object, object]]], object], *, condition: bool
 ) -> Callable[[OperatorCall], Evaluate]:
     """Compile an operator that evaluates its second argument for each item of its first. The item is the scope."""
@@ -343,20 +343,19 @@ def _loop(
 
 
 def _list_results(results: Iterable[tuple[object, object]]) -> list[object]:
-    """Return whether the condition holds, for each item.
-
-    All items are evaluated, so that an error in any of them is raised.
+    """Return for each item whether the condition is true. All items are evaluated, so that an error in any of them is
+    raised.
     """
     return [holds for _, holds in results]
 
 
-def _all(results: Iterable[tuple[object, object]]) -> bool:
-    """Return whether the condition holds for every item. False if there are no items."""
+def _all_nonempty(results: Iterable[tuple[object, object]]) -> bool:
+    """Return whether the condition is true for every item. False without items."""
     held = _list_results(results)
     return bool(held) and False not in held
 
 
-def _reduce(call: OperatorCall) -> Evaluate:
+def _compile_reduce(call: OperatorCall) -> Evaluate:
     items, body, start = call.argument(0), call.argument(1, at_root=False), call.argument(2)
 
     def reduce(evaluation: Evaluation, scope: object) -> object:
@@ -389,17 +388,17 @@ class Operator(NamedTuple):
 
 
 OPERATORS: Final[dict[str, Operator]] = {
-    "var": Operator(1, 2, _var),
-    "missing": Operator(1, None, _missing),
+    "var": Operator(1, 2, _compile_var),
+    "missing": Operator(1, None, _compile_missing),
     "missing_some": Operator(2, 2, _missing_some),
-    "if": Operator(2, None, _if),
-    "?:": Operator(3, 3, _if),
+    "if": Operator(2, None, _compile_if),
+    "?:": Operator(3, 3, _compile_if),
     "==": Operator(2, 2, _apply_to_all(equal_values)),
     "===": Operator(2, 2, _apply_to_all(equal_values)),
     "!=": Operator(2, 2, _apply_to_all(lambda a, b: not equal_values(a, b))),
     "!==": Operator(2, 2, _apply_to_all(lambda a, b: not equal_values(a, b))),
-    "!": Operator(1, 1, _not),
-    "!!": Operator(1, 1, _truth),
+    "!": Operator(1, 1, _compile_not),
+    "!!": Operator(1, 1, _compile_truth),
     "and": Operator(1, None, _short_circuit(False)),
     "or": Operator(1, None, _short_circuit(True)),
     "<": Operator(2, 3, _compare_numbers(operator.lt)),
@@ -407,26 +406,32 @@ OPERATORS: Final[dict[str, Operator]] = {
     ">": Operator(2, 2, _compare_numbers(operator.gt)),
     ">=": Operator(2, 2, _compare_numbers(operator.ge)),
     "+": Operator(1, None, _combine_numbers(sum)),
-    "-": Operator(1, 2, _apply_to_all(_subtract)),
-    "*": Operator(1, None, _combine_numbers(_product)),
-    "/": Operator(2, 2, _apply_to_all(_divide)),
-    "%": Operator(2, 2, _apply_to_all(_remainder)),
+    "-": Operator(1, 2, _apply_to_all(_subtract_numbers)),
+    "*": Operator(1, None, _combine_numbers(_multiply_numbers)),
+    "/": Operator(2, 2, _apply_to_all(_divide_numbers)),
+    "%": Operator(2, 2, _apply_to_all(_signed_remainder)),
     "min": Operator(1, None, _combine_numbers(min)),
     "max": Operator(1, None, _combine_numbers(max)),
-    "map": Operator(2, 2, _loop(lambda results: [value for _, value in results], condition=False)),
+    "map": Operator(
+        2, 2, _compile_loop(lambda results: [value for _, value in results], condition=False)
+    ),
     "filter": Operator(
-        2, 2, _loop(lambda results: [item for item, kept in results if kept], condition=True)
+        2,
+        2,
+        _compile_loop(lambda results: [item for item, kept in results if kept], condition=True),
     ),
-    "reduce": Operator(3, 3, _reduce),
-    "all": Operator(2, 2, _loop(_all, condition=True)),
-    "some": Operator(2, 2, _loop(lambda results: True in _list_results(results), condition=True)),
+    "reduce": Operator(3, 3, _compile_reduce),
+    "all": Operator(2, 2, _compile_loop(_all_nonempty, condition=True)),
+    "some": Operator(
+        2, 2, _compile_loop(lambda results: True in _list_results(results), condition=True)
+    ),
     "none": Operator(
-        2, 2, _loop(lambda results: True not in _list_results(results), condition=True)
+        2, 2, _compile_loop(lambda results: True not in _list_results(results), condition=True)
     ),
-    "merge": Operator(1, None, _merge),
-    "in": Operator(2, 2, _in),
-    "cat": Operator(1, None, _apply_to_all(_cat)),
-    "substr": Operator(2, 3, _apply_to_all(_substr)),
+    "merge": Operator(1, None, _compile_merge),
+    "in": Operator(2, 2, _compile_in),
+    "cat": Operator(1, None, _apply_to_all(_concatenate)),
+    "substr": Operator(2, 3, _apply_to_all(_substring)),
 }
 MAKES_LIST: Final = frozenset(("missing", "missing_some", "map", "filter", "merge"))
 """Operators whose result is always a list. Only such a list has a truth value."""

@@ -225,9 +225,8 @@ def _find_counted_arguments(limit: CumulativeLimit) -> Iterator[tuple[str, str]]
 def check_limits(
     pack: Pack, report: ProblemReport, capabilities: Mapping[str, Capability | None]
 ) -> None:
-    """Report limits that would deny every call or count none, and rules that lift a gate within such a limit.
-
-    `capabilities` are those of the registry by name, and None for each skill.
+    """Report limits that would deny every call or count none, and rules that waive a gate within such a limit.
+    `capabilities` maps each name in the registry to its capability, and each skill to None.
     """
     for number, limit in enumerate(pack.policy.limits):
         _check_counter(limit, report.part(f"limit `{limit.id}`", *_LIMITS, number), capabilities)
@@ -236,16 +235,16 @@ def check_limits(
         named = limits.get(rule.then.without_gate)
         if named is not None:
             about = report.part(f"rule `{rule.rule_id}`", *_RULES, number)
-            _check_lifting(rule, named, about, capabilities)
+            _check_waived_gate(rule, named, about, capabilities)
 
 
-def _check_lifting(
+def _check_waived_gate(
     rule: PolicyRule,
     limit: CumulativeLimit,
     about: ProblemReport,
     capabilities: Mapping[str, Capability | None],
 ) -> None:
-    """Report a rule that lifts the built-in gate within a limit, and does not lift it for each call that it allows."""
+    """Report a rule that waives the built-in gate within a limit, but not for each call that the limit allows."""
     place = ("then", "without_gate")
     if rule.then.verdict != "allow":
         text = f"lifts no gate, as the verdict is {rule.then.verdict}"
@@ -351,7 +350,7 @@ class RuleTestResult(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether the rule gave the expected result."""
+        """Whether the rule returned the expected result."""
         return self.found == self.expected
 
 

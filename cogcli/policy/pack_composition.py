@@ -46,7 +46,7 @@ def compose(primary: Pack, others: Sequence[Pack]) -> Pack:
 
 
 def _list_added_rules(others: Sequence[Pack]) -> Iterator[PolicyRule]:
-    """Yield the rules of further packs. They may forbid and ask, and lift no gate of the primary pack."""
+    """Yield the rules of additional packs. They may deny and require gates, but waive no gate of the primary pack."""
     for pack in others:
         for rule in pack.policy.rules:
             lifts = bool(rule.then.without_gate)
@@ -54,8 +54,8 @@ def _list_added_rules(others: Sequence[Pack]) -> Iterator[PolicyRule]:
 
 
 def view_additions(primary: Pack, other: Pack) -> Pack:
-    """Return the primary pack with the rules and guardrails of another pack instead of its own, in the file of the
-    other, so that its additions are checked against the primary one.
+    """Return the primary pack with the rules and guardrails of another pack instead of its own, in the other's file. So
+    the other pack's additions can be checked against the primary pack.
     """
     gates = _merge_gates((primary, other))
     policy = primary.policy.replace(
@@ -84,7 +84,7 @@ def _require_unique(kind: str, ids: Iterable[tuple[str, str]]) -> None:
     seen: dict[str, str] = {}
     for id, ref in ids:
         if id in seen:
-            raise _conflict(f"{kind} `{id}`", seen[id], ref)
+            raise _conflict_error(f"{kind} `{id}`", seen[id], ref)
         seen[id] = ref
 
 
@@ -98,7 +98,7 @@ def _merge_gates(packs: Sequence[Pack]) -> Mapping[str, PackGate]:
             if gate is None:
                 continue
             if gates.setdefault(name, gate) != gate:
-                raise _conflict(f"gate `{name}`", owners[name], pack.ref)
+                raise _conflict_error(f"gate `{name}`", owners[name], pack.ref)
             owners.setdefault(name, pack.ref)
     return gates
 
@@ -114,7 +114,7 @@ def _named_gates(pack: Pack) -> Iterator[str]:
     )
 
 
-def _conflict(what: str, first: str, second: str) -> UsageError:
+def _conflict_error(what: str, first: str, second: str) -> UsageError:
     names = " and ".join(f"`{ref.partition('#')[0]}`" for ref in (first, second))
     return UsageError(
         "usage.value", f"{what} is in both packs {names}", hint="rename one, or leave one pack out"

@@ -22,10 +22,9 @@ Capabilities = Mapping[str, Capability | None]
 
 
 def check_gaps(pack: Pack, report: ProblemReport, capabilities: Capabilities) -> None:
-    """Warn of templates and intents that cannot be fulfilled, rules over facts that no capability gives, and effects
-    without a rule or a limit.
-
-    `capabilities` are those of the registry by name, and None for each skill.
+    """Warn of templates and intents that cannot be fulfilled, and of rules over facts that no capability outputs. Also
+    warn of effects without a rule or a limit. `capabilities` maps each name in the registry to its capability, and each
+    skill to None.
     """
     used = _find_used_templates(pack)
     for number, template in enumerate(pack.decisions.task_templates.values()):
@@ -58,7 +57,7 @@ def _list_uses(template: TaskTemplate) -> list[str]:
 def _find_template_gaps(
     pack: Pack, template: TaskTemplate, capabilities: Capabilities
 ) -> Iterator[str]:
-    """Yield why calls of a template would be denied whatever the facts are."""
+    """Yield the reasons why calls of a template would be denied for all possible facts."""
     ceiling = pack.meta.defaults.safety_mode
     intents = [
         intent for intent in pack.decisions.intents.values() if template.id in intent.templates
@@ -93,7 +92,7 @@ def _find_given_facts(pack: Pack) -> set[str]:
 
 
 def _find_unknown_facts(pack: Pack, rule: PolicyRule) -> Iterator[str]:
-    """Yield the facts of slots that a rule reads, and that neither capabilities nor required evidence give."""
+    """Yield the slot facts that a rule reads although neither capabilities nor required evidence provide them."""
     slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
     given = _find_given_facts(pack)
     for path in sorted(compile_rule(rule.condition).paths):

@@ -71,13 +71,13 @@ class CompiledPolicyRule(NamedTuple):
             return bool(unknown)
         limited = (f"args.{name}" for name in self.declared.then.limits)
         paths = (*self.condition.paths, *limited)
-        return any(is_path_in(one, other) for one in paths for other in unknown)
+        return any(paths_overlap(one, other) for one in paths for other in unknown)
 
 
 _Rules = tuple[CompiledPolicyRule, ...]
 
 
-def _compile(declared: PolicyRule) -> CompiledPolicyRule:
+def _compile_rule(declared: PolicyRule) -> CompiledPolicyRule:
     condition = compile_rule(declared.condition)
     heads = {path.partition(".")[0] for path in condition.paths}
     situational = condition.computed or bool(declared.then.limits) or not heads <= KNOWN_BEFORE
@@ -88,9 +88,8 @@ def _compile(declared: PolicyRule) -> CompiledPolicyRule:
 
 
 def _may_read_state(declared: PolicyRule) -> bool:
-    """Return whether a condition may read `state`, judged by its text: the word, the empty path, or computed paths.
-
-    Compiling each rule of a large pack would take longer than a run.
+    """Return whether the text of a condition suggests that it reads `state`: by the word, the empty path, or computed
+    paths. Compiling each rule of a large pack would take longer than a run.
     """
     text = canonical(declared.condition)
     return any(part in text for part in (b'"state', b'""', b'"missing'))
@@ -119,7 +118,7 @@ class Policy:
         hosts: Sequence[str] | None = None,
         is_shadow: bool = False,
     ) -> None:
-        """With `is_shadow` no rule is enforced: only what each would decide is part of a verdict."""
+        """With `is_shadow` no rule is enforced. A verdict then only contains what each rule would decide."""
         self.is_shadow = is_shadow
         self._permissions = {role: frozenset(allowed) for role, allowed in permissions.items()}
         self._intents = intents
@@ -133,10 +132,10 @@ class Policy:
         self._by_pattern: list[int] = []
         """Positions of the other rules."""
         for place, rule in enumerate(self._rules):
-            self._index(place, rule.scope.capabilities)
+            self._index_rule(place, rule.scope.capabilities)
         self._by_call: dict[tuple[str, str], tuple[_Rules, _Rules]] = {}
 
-    def _index(self, place: int, capabilities: Sequence[str]) -> None:
+    def _index_rule(self, place: int, capabilities: Sequence[str]) -> None:
         if not capabilities or any("*" in name for name in capabilities):
             self._by_pattern.append(place)
         else:
@@ -168,14 +167,16 @@ class Policy:
         """The parts of the run's `state` that at least one rule may read."""
         able = [place for place, rule in enumerate(self._rules) if _may_read_state(rule)]
         return frozenset[str]().union(
-            *[_state_parts(self._rule(place).condition) for place in able]
+            *[_state_parts(self._compiled_rule(place).condition) for place in able]
         )
 
     def rules_for(self, intent: str, capability: str) -> _Rules:
         """Return the rules that apply to a capability under an intent, in declared order."""
         places = sorted((*self._by_name.get(capability, ()), *self._by_pattern))
         return tuple(
-            self._rule(place) for place in places if self._is_applicable(place, intent, capability)
+            self._compiled_rule(place)
+            for place in places
+            if self._is_applicable(place, intent, capability)
         )
 
     def _find_rules_by_stage(self, intent: str, capability: str) -> tuple[_Rules, _Rules]:
@@ -193,23 +194,22 @@ class Policy:
         scope = self._rules[place].scope
         return applies(scope.intents, intent) and applies(scope.capabilities, capability)
 
-    def _rule(self, place: int) -> CompiledPolicyRule:
+    def _compiled_rule(self, place: int) -> CompiledPolicyRule:
         if place not in self._compiled:
-            self._compiled[place] = _compile(self._rules[place])
+            self._compiled[place] = _compile_rule(self._rules[place])
         return self._compiled[place]
 
     def decide(self, intent: str, call: GovernedCall, data: Json) -> Verdict:
-        """Return the verdict on a call.
-
-        `data` is what rules read: request, run, slots with their facts, `args`, state of the run.
+        """Return the verdict on a call. `data` is the input of the rules: request, run, slots with their facts, `args`,
+        state of the run.
         """
         by_tool = any(self.offers(intent, call.role, tool) for tool in call.inside)
         refusal = self._find_permission_refusal(call, by_tool=by_tool)
         if refusal:
-            return self._deny("permission", refusal, call)
+            return self._denial("permission", refusal, call)
         if not by_tool and not self._is_in_intent(intent, call.capability):
-            return self._deny("rule", "not_in_intent", call)
-        judged = _Judgment(call, data, is_shadow=self.is_shadow)
+            return self._denial("rule", "not_in_intent", call)
+        judged = _PolicyDecision(call, data, is_shadow=self.is_shadow)
         for rules in self._find_rules_by_stage(intent, call.capability):
             judged.judge(rules)
             if judged.verdict in ("deny", "refuse"):
@@ -233,11 +233,11 @@ class Policy:
         return "above_safety_mode" if is_above(call.approval_mode, call.safety_mode) else ""
 
     @staticmethod
-    def _deny(stage: str, reason: str, call: GovernedCall) -> Verdict:
+    def _denial(stage: str, reason: str, call: GovernedCall) -> Verdict:
         return Verdict("deny", stage, reason, approval_mode=call.approval_mode)
 
 
-class _Judgment:
+class _PolicyDecision:
     """The verdict on one call, updated rule by rule."""
 
     def __init__(self, call: GovernedCall, data: Json, *, is_shadow: bool) -> None:
@@ -257,13 +257,15 @@ class _Judgment:
         evaluation = self._evaluation
         is_known = self._call.arguments is not None and not self._call.unknown
         for rule in rules:
-            if is_known or self._admits(rule):
+            if is_known or self._can_evaluate(rule):
                 found = evaluate_in(rule.condition, evaluation)
                 if found is not False:  # few rules match
-                    self._apply(rule, found)
+                    self._apply_rule(rule, found)
 
-    def _admits(self, rule: CompiledPolicyRule) -> bool:
-        """Return whether a rule can be evaluated: what it may read is known. Note a rule that waits for it."""
+    def _can_evaluate(self, rule: CompiledPolicyRule) -> bool:
+        """Return whether all inputs of a rule are known, so that it can be evaluated. If not, add the rule to the
+        waiting ones.
+        """
         if rule.needs_arguments and self._call.arguments is None:
             return False
         if self._call.unknown and rule.may_read(self._call.unknown):
@@ -271,8 +273,8 @@ class _Judgment:
             return False
         return True
 
-    def _apply(self, rule: CompiledPolicyRule, found: Literal[True] | RuleError) -> None:
-        """Update the verdict by a rule that matches, or has no result."""
+    def _apply_rule(self, rule: CompiledPolicyRule, found: Literal[True] | RuleError) -> None:
+        """Update the verdict by a rule that matches, or that failed with an error."""
         declared, stage = rule.declared, rule.stage
         verdict, reason = self._find_verdict(rule, None if found is True else found)
         if not declared.is_enforced:
@@ -296,9 +298,8 @@ class _Judgment:
             )
 
     def _keep_masks(self, declared: PolicyRule) -> None:
-        """Add the masks of a rule that is not enforced.
-
-        They lift nothing, and what they hide must not reach the log.
+        """Add the masks of a rule that is not enforced, because the values that they hide must not reach the log. Its
+        other consequences do not apply.
         """
         masks = (each for each in declared.then.obligations if each.startswith(MASK))
         self._obligations.update(dict.fromkeys(masks))
@@ -360,9 +361,8 @@ class _Judgment:
             self._rule = self._gate = ""
 
     def _find_broken_obligation(self, rule: PolicyRule) -> str:
-        """Return the reason why a matching rule denies: an argument beyond its limit, or an unknown obligation.
-
-        Return an empty string if there is none.
+        """Return the reason why a matching rule denies: an argument beyond its limit, or an unknown obligation. Empty
+        if the rule does not deny.
         """
         if breaks_limits(rule.then.limits, self._call.arguments or {}):
             return rule.rule_id
@@ -399,8 +399,8 @@ def _explain_error(error: RuleError, stage: str) -> str:
     return "policy_eval_error"
 
 
-def is_path_in(path: str, other: str) -> bool:
-    """Return whether one of two dotted paths is the other one, or lies below it. The empty path is the whole data."""
+def paths_overlap(path: str, other: str) -> bool:
+    """Return whether two dotted paths are equal or one of them contains the other. The empty path is the whole data."""
     shorter, longer = sorted((path, other), key=len)
     return not shorter or shorter == longer or longer.startswith(f"{shorter}.")
 

@@ -153,20 +153,20 @@ def _find_overruling_rule(
         return None
     for other, calls, theirs in zip(rules, reached, bounds, strict=True):
         stricter = is_stricter(other.then.verdict, rule.then.verdict)
-        if stricter and reached[number] <= calls and _holds_throughout(theirs, own):
+        if stricter and reached[number] <= calls and _is_true_throughout(theirs, own):
             return other
     return None
 
 
-def _holds_throughout(bounds: Bounds | None, own: Bounds) -> bool:
-    """Return whether the condition with these bounds holds for all numbers within `own`."""
+def _is_true_throughout(bounds: Bounds | None, own: Bounds) -> bool:
+    """Return whether the condition with these bounds is true for all numbers within `own`."""
     return bounds is not None and all(
         path in own and within.contains(own[path]) for path, within in bounds.items()
     )
 
 
 def _find_bounds(condition: object) -> Bounds | None:
-    """Return, by path, the numbers for which a condition holds. None if the condition is not understood."""
+    """Return, by path, the numbers for which a condition is true. None if the condition is too complex."""
     match condition:
         case True:
             return {}
@@ -181,9 +181,8 @@ def _find_bounds(condition: object) -> Bounds | None:
 
 
 def _intersect_all(parts: list[Bounds | None]) -> Bounds | None:
-    """Intersect the bounds of all parts of a condition.
-
-    Return None if there are no parts, or if one is not understood.
+    """Return the intersection of the bounds of a condition's parts. None without parts, or if one part has no
+    bounds.
     """
     met: Bounds = {}
     for part in parts:

@@ -18,7 +18,7 @@ def compare_gates(old: PackGate, new: PackGate) -> frozenset[str]:
     """Return in which ways the new gate is easier or harder to pass. Empty if they are equal."""
     easier, harder = set[bool](), set[bool]()
     for looser, stricter in (
-        (_admits(new, old), _admits(old, new)),
+        (_is_no_stricter(new, old), _is_no_stricter(old, new)),
         (new.ttl_s >= old.ttl_s, new.ttl_s <= old.ttl_s),
         (new.allow_self >= old.allow_self, new.allow_self <= old.allow_self),
         (new.signed <= old.signed, new.signed >= old.signed),
@@ -29,8 +29,8 @@ def compare_gates(old: PackGate, new: PackGate) -> frozenset[str]:
     return frozenset(found.get((False not in easier, False not in harder), (DIFFERENT,)))
 
 
-def _admits(gate: PackGate, other: PackGate) -> bool:
-    """Return whether all approvers of the other gate may answer this one. Without roles anybody may."""
+def _is_no_stricter(gate: PackGate, other: PackGate) -> bool:
+    """Return whether every approver of the other gate may also answer this one. Without roles any person may."""
     return not gate.approver_roles or (
         bool(other.approver_roles) and set(other.approver_roles) <= set(gate.approver_roles)
     )

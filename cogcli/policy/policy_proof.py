@@ -64,7 +64,7 @@ class Solver(Protocol):
     """Solves a script of SMT-LIB."""
 
     def check(self, assumptions: Sequence[str]) -> bool | None:
-        """Return whether the script can hold under these constants. None if the solver gave up."""
+        """Return whether the script is satisfiable under these constants; None if the solver gave up."""
         ...
 
     def value(self, name: str) -> Fraction:
@@ -106,7 +106,7 @@ class UnprovenPart(NamedTuple):
 
 
 class PolicyProof(NamedTuple):
-    """What is proven about two packs."""
+    """The result of comparing two packs: differences, and parts without a proof."""
 
     differences: tuple[PolicyDifference, ...]
     open_parts: tuple[UnprovenPart, ...]
@@ -148,7 +148,7 @@ def prove(old: Pack, new: Pack, find_tool: FindTool, open_solver: OpenSolver) ->
     if open_calls:
         solver = open_solver(questions.shared.script.text)
         for question in open_calls:
-            found, unproven = _settle(question, solver, questions)
+            found, unproven = _answer_question(question, solver, questions)
             differences += found
             open_parts += unproven
     return PolicyProof(tuple(differences), tuple(open_parts), len(kinds))
@@ -157,7 +157,7 @@ def prove(old: Pack, new: Pack, find_tool: FindTool, open_solver: OpenSolver) ->
 def _list_calls(
     packs: ComparedPacks, find_tool: FindTool
 ) -> tuple[list[CallKind], list[UnprovenPart]]:
-    """Return the kinds of calls that either pack lists, and the names that stand for no known capability."""
+    """Return the kinds of calls that either pack lists, and the names that denote no known capability."""
     kinds: dict[tuple[str, str, str], CallKind] = {}
     unknown: dict[str, None] = {}
     for intent, name in _listed_names(packs):
@@ -182,7 +182,7 @@ def _listed_names(packs: ComparedPacks) -> Iterator[tuple[str, str]]:
 
 
 def _find_uncovered(old: Pack, new: Pack) -> list[UnprovenPart]:
-    """Return the changes that decide about more than single calls, or about what is known of them."""
+    """Return the changes that affect more than single calls, or the known facts about calls."""
     found = [
         UnprovenPart(f"{change.kind} {change.id}", _WHY_OPEN[change.kind])
         for change in diff_packs(old, new)
@@ -300,7 +300,9 @@ class _Questions:
         self.user = self.shared.facts.fact(USER)
 
     def _declare_ceilings(self) -> tuple[str, str]:
-        """Declare the safety modes of a run. A flag may lower the pack's own; a higher one is a usage error."""
+        """Declare the safety modes of a run. A flag may select a lower mode than the pack's, but a higher one is a
+        usage error.
+        """
         script, packs = self.shared.script, (self.packs.old, self.packs.new)
         old, new = (MODES.index(pack.meta.defaults.safety_mode) for pack in packs)
         first = script.declare("Int", "m")
@@ -314,7 +316,7 @@ class _Questions:
         return first, second
 
     def _declare_counters(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Declare what the counters of limits hold. Limits that count the same have the same counter."""
+        """Declare the values of the limits' counters. Limits that count the same calls share a counter."""
         found: tuple[dict[str, str], dict[str, str]] = ({}, {})
         counters: dict[bytes, str] = {}
         for names, pack in zip(found, (self.packs.old, self.packs.new), strict=True):
@@ -346,7 +348,7 @@ class _Questions:
             paths |= dict.fromkeys(sorted(reader.paths))
             inexact |= dict.fromkeys(sorted(reader.inexact))
         formulas = {
-            relation: self.shared.script.ask(self._relate(relation, *verdicts))
+            relation: self.shared.script.ask(self._relation_condition(relation, *verdicts))
             for relation in RELATIONS
         }
         return _Question(kind, formulas, tuple(paths), tuple(inexact))
@@ -367,8 +369,8 @@ class _Questions:
         }
         return {path: constant_value("text", term) for path, term in texts.items()}
 
-    def _relate(self, relation: str, old: SymbolicVerdict, new: SymbolicVerdict) -> str:
-        """Return when the verdicts are in a relation, as `compare_verdicts` has it."""
+    def _relation_condition(self, relation: str, old: SymbolicVerdict, new: SymbolicVerdict) -> str:
+        """Return the condition under which the verdicts have a relation of `compare_verdicts`."""
         shorten = self.shared.script.shorten
         first, second = old.rank, new.rank
         same = shorten(all_of(equals(first, second), new.binds))
@@ -438,10 +440,10 @@ def _read_fact(found: Unknown, solver: Solver, texts: Mapping[int, str]) -> obje
     return None
 
 
-def _settle(
+def _answer_question(
     question: _Question, solver: Solver, questions: _Questions
 ) -> tuple[list[PolicyDifference], list[UnprovenPart]]:
-    """Return the confirmed differences of one kind of call, and what could not be proven about it."""
+    """Return the confirmed differences of one kind of call, and its parts without a proof."""
     differences, unproven = [], []
     for relation, name in question.formulas.items():
         found = solver.check((name,))
@@ -449,7 +451,7 @@ def _settle(
             continue
         if found and question.inexact:
             found = solver.check((name, EXACT))
-        difference = _confirm(question, relation, solver, questions) if found else None
+        difference = _confirm_difference(question, relation, solver, questions) if found else None
         if difference:
             differences.append(difference)
         else:
@@ -457,10 +459,10 @@ def _settle(
     return differences, unproven
 
 
-def _confirm(
+def _confirm_difference(
     question: _Question, relation: str, solver: Solver, questions: _Questions
 ) -> PolicyDifference | None:
-    """Return the difference that a solution shows, if the evaluator finds it, too."""
+    """Return the difference in a solution of the solver, if the evaluator confirms it; otherwise None."""
     packs, case = questions.packs, questions.read_case(question, solver)
     if relation not in packs.compare(case):
         return None

@@ -24,7 +24,7 @@ WEIGHTS: Final = {"budget": 0.40, "loop": 0.15, "evidence": 0.15, "gate": 0.20, 
 
 
 class GateWait(NamedTuple):
-    """How long a gate waited for its answer, and how long it may."""
+    """The time for which a gate waited for its answer, and the permitted time."""
 
     waited_ms: int
     limit_ms: int

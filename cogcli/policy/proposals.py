@@ -52,8 +52,8 @@ class MemoryProposal(NamedTuple):
 
     @property
     def replaces(self) -> bool:
-        """Whether it takes the place of an older value without a person: what a user prefers, and what a session is
-        about, changes.
+        """Whether the proposal may replace an older value without a person. That is so for preferences and session
+        topics, which change.
         """
         return self.memory_class == "preference" or self.tier == "working"
 
@@ -99,8 +99,7 @@ def proposal_from(
     payload: Json, *, run_id: str, at: str, consent: Collection[str] = ()
 ) -> MemoryProposal:
     """Parse the proposal in a run's payload `{class, tier, candidate, evidence_refs, confidence, data_class?}`.
-
-    `consent` holds the classes that the run's user consents to. Raise ValueError for an invalid payload.
+    `consent` contains the classes that the run's user consents to. Raise ValueError for an invalid payload.
     """
     candidate = payload["candidate"]
     made = MemoryProposal(

@@ -107,9 +107,8 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
 
 
 def _parse_reply(reply: str, report: ProblemReport) -> Sequence[TemplateSlot]:
-    """Return the slots of a reply, or nothing if it is not a template.
-
-    Report placeholders that would stay in the text of the reply.
+    """Return the slots of a reply; empty if the reply is not a template. Report placeholders that would remain in the
+    text.
     """
     try:
         slots = slots_of(reply_template(reply))

@@ -23,7 +23,7 @@ Path = tuple[str | int, ...]
 
 
 class RuleCoverage(NamedTuple):
-    """What the tests of one rule reach, each as words: of all that there is, and of what they reach."""
+    """The outcomes of one rule's parts, as text: all possible ones, and those that its tests reach."""
 
     rule_id: str
     wanted: tuple[str, ...]
@@ -31,7 +31,7 @@ class RuleCoverage(NamedTuple):
 
     @property
     def missing(self) -> list[str]:
-        """What no test reaches."""
+        """The outcomes that no test reaches."""
         return [each for each in self.wanted if each not in self.reached]
 
     def to_payload(self) -> Json:
@@ -45,7 +45,7 @@ class RuleCoverage(NamedTuple):
 
 
 def cover_rules(rules: Iterable[PolicyRule]) -> list[RuleCoverage]:
-    """Return what the tests of each rule reach."""
+    """Return the coverage of each rule by its tests."""
     return [_cover_rule(rule) for rule in rules]
 
 
@@ -61,14 +61,14 @@ def _cover_rule(rule: PolicyRule) -> RuleCoverage:
     limits = rule.then.limits
     verdicts = dict.fromkeys((rule.then.verdict, *(["deny"] if limits else [])))
     branches = [
-        f"{_name(path)} {word}"
+        f"{_part_name(path)} {word}"
         for path, _ in _list_parts(rule.condition, ())
         for word in ("true", "false")
     ]
     wanted = (*branches, *(f"verdict {verdict}" for verdict in verdicts))
     reached: set[str] = set()
     for test in rule.tests:
-        reached.update(_reach(rule.condition, (), test.data))
+        reached.update(_reached_outcomes(rule.condition, (), test.data))
         found = evaluate(compile_rule(rule.condition), test.data)
         if isinstance(found, RuleMatch) and found.result:
             arguments = test.data.get("args")
@@ -77,7 +77,7 @@ def _cover_rule(rule: PolicyRule) -> RuleCoverage:
     return RuleCoverage(rule.rule_id, wanted, frozenset(reached))
 
 
-def _name(path: Path) -> str:
+def _part_name(path: Path) -> str:
     return "/".join(("if", *map(str, path)))
 
 
@@ -103,20 +103,20 @@ def _list_operands(part: Json) -> list[tuple[Path, object]]:
     return []
 
 
-def _reach(part: object, path: Path, data: Json) -> Iterator[str]:
-    """Yield the outcomes of the parts that an evaluation with this data gets to."""
+def _reached_outcomes(part: object, path: Path, data: Json) -> Iterator[str]:
+    """Yield the outcomes of the parts that are evaluated for this data."""
     if not isinstance(part, dict) or len(path) > _DEEPEST:
         return
-    outcome = _decide(part, data)
+    outcome = _truth_of(part, data)
     if outcome is not None:
-        yield f"{_name(path)} {'true' if outcome else 'false'}"
+        yield f"{_part_name(path)} {'true' if outcome else 'false'}"
     operator = next(iter(part), "")
     operands = _list_operands(part)
     if operator in _CHOICES:
         operands = list(_follow_choice(operands, data))
     for place, operand in operands:
-        yield from _reach(operand, (*path, *place), data)
-        found = _decide(operand, data)
+        yield from _reached_outcomes(operand, (*path, *place), data)
+        found = _truth_of(operand, data)
         if found is None or (operator == "and" and not found) or (operator == "or" and found):
             return
 
@@ -128,7 +128,7 @@ def _follow_choice(
     position = 0
     while position + 1 < len(operands):
         yield operands[position]
-        found = _decide(operands[position][1], data)
+        found = _truth_of(operands[position][1], data)
         if found is None:
             return
         if found:
@@ -139,7 +139,7 @@ def _follow_choice(
         yield operands[position]
 
 
-def _decide(part: object, data: Json) -> bool | None:
-    """Return whether a part holds, or None if it has no result."""
+def _truth_of(part: object, data: Json) -> bool | None:
+    """Return whether a part is true; None if its evaluation fails."""
     found = evaluate(compile_rule({"!!": [part]}), data)
     return found.result if isinstance(found, RuleMatch) else None

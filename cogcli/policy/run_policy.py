@@ -22,7 +22,7 @@ from cogcli.policy.budgets import Budgets
 from cogcli.policy.customer_text import find_text, list_limit_values, render_text
 from cogcli.policy.freshness import is_stale
 from cogcli.policy.limits import LimitClaim, find_claims
-from cogcli.policy.pack_policy import GovernedCall, Policy, is_path_in
+from cogcli.policy.pack_policy import GovernedCall, Policy, paths_overlap
 from cogcli.policy.verdict import Verdict, approval_mode, is_above, mode_under
 from cogcli.specs.unchecked import value_at
 from cogcli.state.execution import RunState
@@ -209,7 +209,7 @@ class RunPolicy:
     def find_claims(
         self, capability_id: str, arguments: Mapping[str, object]
     ) -> tuple[LimitClaim, ...]:
-        """Return what a call would add to the counters of the pack's limits."""
+        """Return the amounts that a call would add to the counters of the pack's limits."""
         if not self.has_limits:
             return ()
         slots = {name: facts.get("id") for name, facts in self._known.facts.items()}
@@ -291,8 +291,8 @@ class RunPolicy:
         return verdict.allows or (verdict.asks and self.edition >= LATEST_EDITION)
 
     def _find_refusal_by_mode(self, call: GovernedCall) -> str:
-        """Return why a call that a person decides about may not be made in any case: what its approval mode requires
-        is not a gate that a yes could lift. Empty if it may be made.
+        """Return why the approval mode of a call forbids it even with a person's approval; empty if an approval permits
+        it.
         """
         if call.host and self.pack.tooling.hosts is not None:
             return "host_not_listed"
@@ -306,9 +306,8 @@ class RunPolicy:
         return self.edition >= LATEST_EDITION and not called.startswith(NESTED)
 
     def _judge_own_skill(self, data: Json) -> Verdict | None:
-        """Return the verdict on the skill that the run executes, or None if it is allowed or is not a tool.
-
-        The verdict applies to each call of the run, since the run itself is not a step that could be judged.
+        """Return the verdict on the skill that the run executes; None if the skill is allowed or is not a tool. The
+        verdict applies to each call of the run, since the run itself is not a step.
         """
         if self._own is None:
             return None
@@ -402,7 +401,7 @@ class RunPolicy:
         return before
 
     def _facts_at(self, now: str) -> Facts:
-        """Return the facts as of a time: current facts from calls, otherwise facts that the stores hold for it."""
+        """Return the facts as of a time: current facts from calls, otherwise facts of the stores for that time."""
         known = self._known
         if not now or (known.stored_at is None and not self.pack.knowledge.freshness_s):
             return {slot: dict(facts) for slot, facts in known.facts.items()}
@@ -415,10 +414,8 @@ class RunPolicy:
         return found
 
     def _is_current(self, slot: str, name: str, now: str) -> bool:
-        """Return whether a known fact may be used at a time.
-
-        A fact from a call is current within `freshness_s`. Any other fact is current unless the run has a store, which
-        may hold a newer one.
+        """Return whether a known fact may be used at a time. A fact from a call is current within `freshness_s`. Any
+        other fact is current unless the run has a store, which may contain a newer one.
         """
         at = self._known.learned_at.get((slot, name))
         if at is None:
@@ -500,7 +497,7 @@ def _split_fact(key: str) -> tuple[str, str]:
 
 def _is_open(name: str, unknown: tuple[str, ...]) -> bool:
     """Return whether a fact may still become known before its call."""
-    return any(is_path_in(name, path) for path in unknown)
+    return any(paths_overlap(name, path) for path in unknown)
 
 
 def _is_known(data: Mapping[str, object], name: str) -> bool:
@@ -552,7 +549,7 @@ class LimitsPolicy:
         return PackGate()
 
     def learn(self, capability_id: str, output: Mapping[str, object], at: str) -> None:
-        """Do nothing: without a pack no output is a fact."""
+        """Do nothing, since without a pack no output is a fact."""
 
     def explain_refusal(self, reason: str) -> str:
         """Return an empty string: without a pack no evidence is required."""

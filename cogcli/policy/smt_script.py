@@ -20,15 +20,15 @@ _LONG: Final = 40
 
 def all_of(*terms: str) -> str:
     """Return the conjunction of terms."""
-    return _join("and", terms, neutral=TRUE, decisive=FALSE)
+    return _join_terms("and", terms, neutral=TRUE, decisive=FALSE)
 
 
 def any_of(*terms: str) -> str:
     """Return the disjunction of terms."""
-    return _join("or", terms, neutral=FALSE, decisive=TRUE)
+    return _join_terms("or", terms, neutral=FALSE, decisive=TRUE)
 
 
-def _join(operator: str, terms: tuple[str, ...], *, neutral: str, decisive: str) -> str:
+def _join_terms(operator: str, terms: tuple[str, ...], *, neutral: str, decisive: str) -> str:
     distinct = [term for term in dict.fromkeys(terms) if term != neutral]
     if decisive in distinct:
         return decisive
@@ -45,12 +45,12 @@ def negated(term: str) -> str:
 
 
 def implies(condition: str, term: str) -> str:
-    """Return the term that holds unless the condition holds and the other term does not."""
+    """Return the term `condition implies term`."""
     return any_of(negated(condition), term)
 
 
 def either(condition: str, term: str, other: str) -> str:
-    """Return a term with the value of `term` where the condition holds, and of `other` elsewhere."""
+    """Return a term with the value of `term` if the condition is true, and of `other` otherwise."""
     if condition == TRUE or term == other:
         return term
     if condition == FALSE:
@@ -70,9 +70,8 @@ def equals(term: str, other: str) -> str:
 
 
 def number_term(value: Number) -> str:
-    """Return a number as it is written.
-
-    Limits add up decimal numbers, rules compare binary ones. Both have the order of what is written.
+    """Return a number in its decimal notation. Limits add up decimal numbers, and rules compare binary ones. Both have
+    the same order as the notation.
     """
     exact = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
     size = f"{abs(exact.numerator)}.0"
@@ -109,11 +108,11 @@ class SmtScript:
         return self._named[term]
 
     def require(self, term: str) -> None:
-        """Require that a term holds."""
+        """Assert that a term is true."""
         self._lines.append(f"(assert {term})")
 
     def ask(self, term: str) -> str:
-        """Return a constant under which a term must hold."""
+        """Return a new constant that implies a term. Checking under this constant requires the term to be true."""
         name = self.declare("Bool", "q")
         self.require(implies(name, term))
         return name

@@ -43,7 +43,7 @@ _NO: Final = ("deny", "refuse")
 
 
 class SymbolicCaller(NamedTuple):
-    """What both policies share about a call: who calls, and which host is reached."""
+    """The caller and the host of a call, which both policies share."""
 
     named_user: str
     host: str
@@ -64,7 +64,7 @@ class PolicySide(NamedTuple):
 
 
 class SymbolicVerdict(NamedTuple):
-    """When a call gets which verdict, obligation and gate."""
+    """The conditions, as solver terms, under which a call gets each verdict, obligation and gate."""
 
     levels: Mapping[str, str]
     """By verdict: when it is the result. Exactly one of them is."""
@@ -74,7 +74,7 @@ class SymbolicVerdict(NamedTuple):
 
     @property
     def rank(self) -> str:
-        """How strict the verdict is: 0 for `allow`, the highest for `deny`."""
+        """The strictness of the verdict, as a term: 0 for `allow`, the highest number for `deny`."""
         found = "0"
         for rank, verdict in enumerate(reversed(VERDICTS)):
             found = either(self.levels[verdict], str(rank), found)
@@ -82,12 +82,12 @@ class SymbolicVerdict(NamedTuple):
 
     @property
     def asks(self) -> str:
-        """When a person must decide."""
+        """The condition under which a person must decide."""
         return any_of(self.levels["allow_with_gate"], self.levels["escalate"])
 
     @property
     def binds(self) -> str:
-        """When the call may be made, perhaps after a person decided."""
+        """The condition under which the call may be made, possibly after a person's decision."""
         return any_of(self.levels["allow"], self.asks)
 
     def deny(self, condition: str) -> SymbolicVerdict:
@@ -104,15 +104,15 @@ DENIED: Final = SymbolicVerdict(
 
 
 class _RuleOutcome(NamedTuple):
-    """When a rule matches, and when it gives which verdict."""
+    """The conditions under which a rule matches, and under which it has each verdict."""
 
     rule: CompiledPolicyRule
     matches: str
     denies: str
     """When it denies because it has no result, or because its limits or obligations are not kept."""
 
-    def gives(self, verdict: str) -> str:
-        """Return when the rule gives a verdict."""
+    def condition_of(self, verdict: str) -> str:
+        """Return the condition under which the rule has a verdict."""
         then = self.rule.declared.then
         declared = all_of(self.matches, negated(self.denies)) if then.verdict == verdict else FALSE
         return any_of(declared, self.denies) if verdict == "deny" else declared
@@ -140,7 +140,7 @@ class VerdictReader:
         outcomes = [self._read_rule(rule) for rule in rules if rule.declared.is_enforced]
         outcomes = self._stop_after_no(outcomes)
         above = f"(< {side.ceiling} {MODES.index(self._mode)})"
-        verdict = self._apply_mode(self._combine(outcomes))
+        verdict = self._apply_mode(self._strictest_verdict(outcomes))
         verdict = verdict.deny(self._find_unkept(verdict, outcomes))
         verdict = self._apply_limits(verdict, outcomes)
         return verdict.deny(above)
@@ -149,13 +149,13 @@ class VerdictReader:
         found = self._side.reader.read_rule(rule.condition, rule.declared.condition)
         then = rule.declared.then
         known = all(each in OBLIGATIONS or each.startswith(MASK) for each in then.obligations)
-        broken = any_of(*[self._breaks(name, each) for name, each in then.limits.items()])
+        broken = any_of(*[self._breach_condition(name, each) for name, each in then.limits.items()])
         unkept = broken if known else TRUE
         denies = any_of(found.fails, all_of(found.matches, unkept))
-        return _RuleOutcome(rule, found.matches, self._name(denies))
+        return _RuleOutcome(rule, found.matches, self._name_term(denies))
 
-    def _breaks(self, name: str, limit: ArgumentLimit) -> str:
-        """Return when an argument is beyond its limit, or absent."""
+    def _breach_condition(self, name: str, limit: ArgumentLimit) -> str:
+        """Return the condition under which an argument is beyond its limit, or absent."""
         path = f"args.{name.replace('.', '/')}"  # a dot in a name is no path
         self._side.reader.paths.add(path)
         found = self._shared.facts.fact(path)
@@ -187,10 +187,14 @@ class VerdictReader:
         return all_of(found.is_kind("number"), same)
 
     def _stop_after_no(self, outcomes: list[_RuleOutcome]) -> list[_RuleOutcome]:
-        """Return the outcomes in the order of the checks. After a no the rules of the third check are not judged."""
+        """Return the outcomes in the order of the checks. After a denial, the rules of the third check are not
+        evaluated.
+        """
         second = [each for each in outcomes if each.rule.stage == "rule"]
         third = [each for each in outcomes if each.rule.stage != "rule"]
-        no = self._name(any_of(*[each.gives(verdict) for each in second for verdict in _NO]))
+        no = self._name_term(
+            any_of(*[each.condition_of(verdict) for each in second for verdict in _NO])
+        )
         goes_on = negated(no)
         return [
             *second,
@@ -202,16 +206,16 @@ class VerdictReader:
             ],
         ]
 
-    def _combine(self, outcomes: Sequence[_RuleOutcome]) -> SymbolicVerdict:
+    def _strictest_verdict(self, outcomes: Sequence[_RuleOutcome]) -> SymbolicVerdict:
         """Return the strictest verdict of the rules, with all obligations and the gate of the first such rule."""
         levels: dict[str, str] = {}
         requested: list[tuple[str, str]] = []
         below = TRUE
         for verdict in VERDICTS:
-            given = [self._name(each.gives(verdict)) for each in outcomes]
-            is_given = TRUE if verdict == "allow" else self._name(any_of(*given))
-            levels[verdict] = self._name(all_of(below, is_given))
-            below = self._name(all_of(below, negated(is_given)))
+            given = [self._name_term(each.condition_of(verdict)) for each in outcomes]
+            is_given = TRUE if verdict == "allow" else self._name_term(any_of(*given))
+            levels[verdict] = self._name_term(all_of(below, is_given))
+            below = self._name_term(all_of(below, negated(is_given)))
             if verdict not in _NO:
                 requested += self._list_first_gates(outcomes, given, levels[verdict])
         bound = [
@@ -219,29 +223,31 @@ class VerdictReader:
             for each in outcomes
             for name in each.rule.declared.then.obligations
         ]
-        return SymbolicVerdict(levels, self._group(bound), self._group(requested))
+        return SymbolicVerdict(levels, self._any_by_name(bound), self._any_by_name(requested))
 
-    def _group(self, terms: Sequence[tuple[str, str]]) -> dict[str, str]:
-        """Return by name when any of its terms holds."""
+    def _any_by_name(self, terms: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Return by name the condition under which any of its terms is true."""
         grouped: dict[str, list[str]] = {}
         for name, term in terms:
             grouped.setdefault(name, []).append(term)
-        return {name: self._name(any_of(*each)) for name, each in grouped.items()}
+        return {name: self._name_term(any_of(*each)) for name, each in grouped.items()}
 
     def _list_first_gates(
         self, outcomes: Sequence[_RuleOutcome], given: Sequence[str], level: str
     ) -> list[tuple[str, str]]:
-        """Return the gates of rules with a verdict, each where no earlier rule gives that verdict."""
+        """Return the gates of rules with a verdict, each with the condition under which no earlier rule has that
+        verdict.
+        """
         found, before = [], FALSE
         for each, term in zip(outcomes, given, strict=True):
             if term != FALSE:
                 gate = each.rule.declared.then.gate or BUILT_IN_GATE
                 found.append((gate, all_of(level, term, negated(before))))
-                before = self._name(any_of(before, term))
+                before = self._name_term(any_of(before, term))
         return [*found, (BUILT_IN_GATE, all_of(level, negated(before)))]
 
     def _apply_mode(self, verdict: SymbolicVerdict) -> SymbolicVerdict:
-        """Add what the approval mode of the call requires. A destructive call asks a person."""
+        """Add the requirements of the call's approval mode. A destructive call requires a person."""
         may = any_of(verdict.levels["allow"], verdict.levels["allow_with_gate"])
         obligations = dict(verdict.obligations)
         for name, mode in (("idempotency_key", "read_only"), ("named_user", "network")):
@@ -256,7 +262,7 @@ class VerdictReader:
         return self._mode == "destructive" and not self._asks_inside
 
     def _unlisted_host(self) -> str:
-        """Return when the call goes to a host that the pack does not list."""
+        """Return the condition under which the call goes to a host that the pack does not list."""
         hosts = self._side.pack.tooling.hosts
         if hosts is None:
             return FALSE
@@ -285,30 +291,32 @@ class VerdictReader:
     def _lacks_evidence(self) -> str:
         names = self._side.pack.decisions.required_evidence(self._call.intent)
         self._side.reader.paths.update(names)
-        return self._name(any_of(*[self._shared.facts.fact(name).is_absent for name in names]))
+        return self._name_term(any_of(*[self._shared.facts.fact(name).is_absent for name in names]))
 
     def _apply_limits(
         self, verdict: SymbolicVerdict, outcomes: Sequence[_RuleOutcome]
     ) -> SymbolicVerdict:
-        """Apply the built-in gate and the limits on what calls add up to."""
+        """Apply the built-in gate and the cumulative limits."""
         limits = limits_on(self._side.pack, self._call)
         claims = [self._read_claim(limit) for limit in limits]
         unknown = any_of(*[negated(known) for known, _ in claims])
         hard = [
             over for limit, (_, over) in zip(limits, claims, strict=True) if limit.over == "deny"
         ]
-        verdict = verdict.deny(self._name(all_of(verdict.binds, any_of(unknown, *hard))))
+        verdict = verdict.deny(self._name_term(all_of(verdict.binds, any_of(unknown, *hard))))
         requested, before = [], FALSE
         for limit, (_, over) in zip(limits, claims, strict=True):
             if limit.over != "deny":
                 requested.append((limit.gate or BUILT_IN_GATE, all_of(over, negated(before))))
                 before = any_of(before, over)
-        return self._ask(verdict, requested, self._name(before), self._lifts(outcomes, limits))
+        return self._add_gates(
+            verdict, requested, self._name_term(before), self._waiver_condition(outcomes, limits)
+        )
 
-    def _ask(
+    def _add_gates(
         self, verdict: SymbolicVerdict, requested: list[tuple[str, str]], over: str, lifts: str
     ) -> SymbolicVerdict:
-        """Return the verdict with the gates of limits, and with the built-in gate unless it is lifted."""
+        """Return the verdict with the gates of limits, and with the built-in gate unless it is waived."""
         allowed = verdict.levels["allow"]
         built_in = TRUE if self._has_built_in_gate else FALSE
         stays = all_of(built_in, negated(over), negated(lifts))
@@ -321,10 +329,12 @@ class VerdictReader:
         levels = dict(verdict.levels)
         levels["allow"] = all_of(allowed, negated(asks))
         levels["allow_with_gate"] = any_of(levels["allow_with_gate"], asks)
-        return verdict._replace(levels=levels, gates=self._group(gates))
+        return verdict._replace(levels=levels, gates=self._any_by_name(gates))
 
-    def _lifts(self, outcomes: Sequence[_RuleOutcome], limits: Sequence[CumulativeLimit]) -> str:
-        """Return when the rules that match lift the built-in gate, each within a limit on this call."""
+    def _waiver_condition(
+        self, outcomes: Sequence[_RuleOutcome], limits: Sequence[CumulativeLimit]
+    ) -> str:
+        """Return the condition under which matching rules waive the built-in gate, each within a limit on this call."""
         within = {limit.id for limit in limits}
         lifting = [each for each in outcomes if each.rule.declared.then.without_gate]
         if not limits:
@@ -335,7 +345,7 @@ class VerdictReader:
         return all_of(any_of(*[each.matches for each in lifting]), negated(any_of(*beyond)))
 
     def _read_claim(self, limit: CumulativeLimit) -> tuple[str, str]:
-        """Return when it is known what a call adds to a counter, and when it adds too much."""
+        """Return two conditions: that the call's amount for a counter is known, and that it exceeds the limit."""
         owner_known = self._knows_owner(limit.per)
         most, used = number_term(limit.max), self._side.limits[limit.id]
         if not limit.sum:
@@ -355,7 +365,7 @@ class VerdictReader:
         text = all_of(found.is_kind("text"), negated(equals(found.text, "0")))
         return any_of(text, all_of(found.is_kind("number"), f"(is_int {found.number})"))
 
-    def _name(self, term: str) -> str:
+    def _name_term(self, term: str) -> str:
         return self._shared.script.shorten(term)
 
 

@@ -61,7 +61,7 @@ _GIVES: Final = {
 
 
 class RuleReading(NamedTuple):
-    """When a rule matches, when it has no result, which paths it reads and which operators are not known."""
+    """The conditions under which a rule matches and fails, the paths that it reads, and its unknown operators."""
 
     matches: str
     fails: str
@@ -70,7 +70,7 @@ class RuleReading(NamedTuple):
 
 
 class Readings:
-    """What both policies share: the script, the paths, and the values that are not known, by expression."""
+    """The shared state of both policies: the script, the paths, and the unknown values by expression."""
 
     def __init__(self) -> None:
         self.script = SmtScript()
@@ -91,16 +91,15 @@ class Readings:
         return SymbolicValue({kind: found.value.case(kind)}, found.is_kind(ABSENT_KIND))
 
     def open_condition(self, key: bytes) -> str:
-        """Return a condition that may hold or not, but the same one for the same key."""
+        """Return an undetermined condition, the same one for the same key."""
         if key not in self.unknown:
             self.unknown[key] = self.open_value("boolean")
         return self.unknown[key].case("boolean").term
 
 
 class RuleReader:
-    """Reads the conditions of one policy for one call.
-
-    `fixed` are the values that the call fixes, by path. `own` are those of them that the other policy fixes otherwise.
+    """Reads the conditions of one policy for one call. `fixed` are the values that the call determines, by path. `own`
+    are those for which the other policy determines another value.
     """
 
     def __init__(
@@ -183,11 +182,13 @@ class RuleReader:
         """Return any value for an expression, but the same one as elsewhere. Without paths it is evaluated."""
         compiled = compile_rule(source)
         if not compiled.paths and not compiled.computed:
-            return self._evaluate(compiled)
+            return self._evaluate_constant(compiled)
         name = next(iter(source))
-        return self._open(compiled, name, compact(source), _GIVES.get(name))
+        return self._unknown_value(compiled, name, compact(source), _GIVES.get(name))
 
-    def _open(self, compiled: Rule, name: str, key: bytes, kind: str | None) -> SymbolicValue:
+    def _unknown_value(
+        self, compiled: Rule, name: str, key: bytes, kind: str | None
+    ) -> SymbolicValue:
         paths = {canonical_path(path) for path in compiled.paths}
         for path in paths:
             if path and path not in self._fixed:
@@ -201,8 +202,8 @@ class RuleReader:
             known[key] = self._shared.open_value(kind)
         return known[key]
 
-    def _evaluate(self, compiled: Rule) -> SymbolicValue:
-        """Return the value of an expression that reads nothing."""
+    def _evaluate_constant(self, compiled: Rule) -> SymbolicValue:
+        """Return the value of an expression without reads."""
         try:
             found = compiled.run(Evaluation({}), {})
         except EvaluationError:
@@ -212,9 +213,8 @@ class RuleReader:
         return self._read_constant(found)
 
     def compute(self, source: Json, fits: str, exact: str, in_range: str) -> SymbolicValue:
-        """Return a number that arithmetic gives where `fits` holds. Rounding may make it any number.
-
-        Under EXACT it is `exact`, where `in_range` holds.
+        """Return the number that arithmetic computes where `fits` is true. Rounding may make it any number. Under EXACT
+        it is `exact`, where `in_range` is true.
         """
         shared, found = self._shared.script, self.leave_open(source).case("number")
         shared.require(implies(EXACT, implies(fits, equals(found.condition, in_range))))
@@ -233,7 +233,11 @@ class RuleReader:
             same = TRUE if kind == "null" else equals(mine.term, theirs.term)
             if kind in ("list", "object"):
                 key = compact({kind: source})
-                same = self._open(compile_rule(source), "==", key, "boolean").case("boolean").term
+                same = (
+                    self._unknown_value(compile_rule(source), "==", key, "boolean")
+                    .case("boolean")
+                    .term
+                )
             comparable, holds = any_of(comparable, both), either(both, same, holds)
         return negated(comparable), holds
 
@@ -244,7 +248,7 @@ def canonical_path(path: str) -> str:
     return rest + path[len(head) :] if path == head or path.startswith(f"{head}.") else path
 
 
-def _var(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
+def _read_var(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
     path = str(arguments[0])
     if not path or isinstance(arguments[0], float):
         return reader.leave_open(source)
@@ -256,7 +260,7 @@ def _var(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicV
     return choose_value(found.fails, default, kinds)
 
 
-def _missing(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
+def _read_missing(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
     names = arguments
     if len(names) == 1 and isinstance(names[0], list):
         names = list(names[0])
@@ -281,7 +285,7 @@ def number_of(value: int) -> str:
     return str(value) if value >= 0 else f"(- {-value})"
 
 
-def _if(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
+def _read_if(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
     last = len(arguments) - len(arguments) % 2
     found = reader.read(arguments[last]) if last < len(arguments) else constant_value("null")
     for number in reversed(range(0, last, 2)):
@@ -291,8 +295,8 @@ def _if(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicVa
     return found
 
 
-def _join(decisive: bool) -> _Reader:
-    """Read `and` or `or`: the first value with the truth `decisive`, else the last one."""
+def _read_junction(decisive: bool) -> _Reader:
+    """Return a reader of `and` or `or`: the first value with the truth `decisive`, else the last one."""
 
     def read(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
         *firsts, last = [reader.truth(argument) for argument in arguments]
@@ -305,7 +309,7 @@ def _join(decisive: bool) -> _Reader:
     return read
 
 
-def _truth(negate: bool) -> _Reader:
+def _read_truth(negate: bool) -> _Reader:
     def read(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
         _, fails, holds = reader.truth(arguments[0])
         return condition_value(fails, negated(holds) if negate else holds)
@@ -313,7 +317,7 @@ def _truth(negate: bool) -> _Reader:
     return read
 
 
-def _equal(negate: bool) -> _Reader:
+def _read_equal(negate: bool) -> _Reader:
     def read(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
         first, second = map(reader.read, arguments)
         fails, holds = reader.is_same(source, first, second)
@@ -322,7 +326,7 @@ def _equal(negate: bool) -> _Reader:
     return read
 
 
-def _order(operator: str) -> _Reader:
+def _read_order(operator: str) -> _Reader:
     def read(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
         numbers = [reader.read(each).case("number") for each in arguments]
         fits = all_of(*[each.condition for each in numbers])
@@ -335,10 +339,10 @@ def _order(operator: str) -> _Reader:
     return read
 
 
-def _combine(
+def _read_arithmetic(
     compute: Callable[[str, str], str], *, is_exact: bool = False, each_step: bool = False
 ) -> _Reader:
-    """Read arithmetic over its arguments from the left. What is exact is never rounded."""
+    """Return a reader of arithmetic over its arguments from the left. An exact result is never rounded."""
 
     def read(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
         numbers = [reader.read(each).case("number") for each in arguments]
@@ -360,7 +364,7 @@ def _number_where(condition: str, term: str) -> SymbolicValue:
     return SymbolicValue({"number": KindCase(condition, term)}, negated(condition))
 
 
-def _divide(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
+def _read_divide(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
     dividend, divisor = [reader.read(each).case("number") for each in arguments]
     is_zero = equals(divisor.term, number_term(0)) if divisor.condition != FALSE else TRUE
     fits = all_of(dividend.condition, divisor.condition, negated(is_zero))
@@ -370,9 +374,9 @@ def _divide(reader: RuleReader, arguments: list[object], source: Json) -> Symbol
     return reader.compute(source, fits, quotient, _is_safe(quotient))
 
 
-def _subtract(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
+def _read_subtract(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
     given = arguments if len(arguments) > 1 else [0, *arguments]
-    return _combine(lambda a, b: f"(- {a} {b})", is_exact=given is not arguments)(
+    return _read_arithmetic(lambda a, b: f"(- {a} {b})", is_exact=given is not arguments)(
         reader, given, source
     )
 
@@ -383,8 +387,8 @@ def _is_safe(term: str) -> str:
     return f"(<= (- {most}) {term} {most})"
 
 
-def _in(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
-    """Read `in` of a list that is written out. Each item must be of the same kind as the wanted value."""
+def _read_in(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicValue:
+    """Read `in` with a literal list. Each item must be of the same kind as the searched value."""
     if not isinstance(arguments[1], list):
         return reader.leave_open(source)
     wanted = reader.read(arguments[0])
@@ -397,29 +401,29 @@ def _in(reader: RuleReader, arguments: list[object], source: Json) -> SymbolicVa
 
 
 _OPERATORS: Final[dict[str, _Reader]] = {
-    "var": _var,
-    "missing": _missing,
+    "var": _read_var,
+    "missing": _read_missing,
     "missing_some": _missing_some,
-    "if": _if,
-    "?:": _if,
-    "==": _equal(negate=False),
-    "===": _equal(negate=False),
-    "!=": _equal(negate=True),
-    "!==": _equal(negate=True),
-    "!": _truth(negate=True),
-    "!!": _truth(negate=False),
-    "and": _join(False),
-    "or": _join(True),
-    "<": _order("<"),
-    "<=": _order("<="),
-    ">": _order(">"),
-    ">=": _order(">="),
-    "+": _combine(lambda a, b: f"(+ {a} {b})"),
-    "-": _subtract,
-    "*": _combine(lambda a, b: f"(* {a} {b})", each_step=True),
-    "/": _divide,
-    "min": _combine(lambda a, b: f"(ite (<= {a} {b}) {a} {b})", is_exact=True),
-    "max": _combine(lambda a, b: f"(ite (>= {a} {b}) {a} {b})", is_exact=True),
-    "in": _in,
+    "if": _read_if,
+    "?:": _read_if,
+    "==": _read_equal(negate=False),
+    "===": _read_equal(negate=False),
+    "!=": _read_equal(negate=True),
+    "!==": _read_equal(negate=True),
+    "!": _read_truth(negate=True),
+    "!!": _read_truth(negate=False),
+    "and": _read_junction(False),
+    "or": _read_junction(True),
+    "<": _read_order("<"),
+    "<=": _read_order("<="),
+    ">": _read_order(">"),
+    ">=": _read_order(">="),
+    "+": _read_arithmetic(lambda a, b: f"(+ {a} {b})"),
+    "-": _read_subtract,
+    "*": _read_arithmetic(lambda a, b: f"(* {a} {b})", each_step=True),
+    "/": _read_divide,
+    "min": _read_arithmetic(lambda a, b: f"(ite (<= {a} {b}) {a} {b})", is_exact=True),
+    "max": _read_arithmetic(lambda a, b: f"(ite (>= {a} {b}) {a} {b})", is_exact=True),
+    "in": _read_in,
 }
 """The operators whose meaning a solver knows. What others give is left open."""

@@ -46,7 +46,7 @@ class KindCase(NamedTuple):
 
 
 class SymbolicValue(NamedTuple):
-    """What an expression gives: at most one of its kinds, or nothing where `fails` holds."""
+    """The value of an expression: at most one of its kinds, or an error where `fails` is true."""
 
     kinds: Mapping[str, KindCase] = NOTHING
     fails: str = TRUE
@@ -91,7 +91,7 @@ class Unknown(NamedTuple):
     boolean: str
 
     def is_kind(self, kind: str) -> str:
-        """Return the condition that it is of a kind."""
+        """Return the condition that the value is of a kind."""
         return equals(self.kind, str(KINDS.index(kind)))
 
     @property
@@ -134,7 +134,7 @@ class FactTable:
         """Return the value at a path of a rule's data."""
         if path not in self._facts:
             self._facts[path] = found = self.unknown(_kinds_at(path))
-            self._relate(path, found)
+            self._require_structure(path, found)
         return self._facts[path]
 
     def unknown(self, kinds: Iterable[str]) -> Unknown:
@@ -146,19 +146,19 @@ class FactTable:
         script.require(f"(>= {found.text} 0)")
         return found
 
-    def _relate(self, path: str, found: Unknown) -> None:
-        """Require what the data of a call is like: what has a member is an object, and a user has a name."""
+    def _require_structure(self, path: str, found: Unknown) -> None:
+        """Require the structure of a call's data: a value with members is an object, and a user has a name."""
         if path == "user.id":
             self._script.require(negated(equals(found.text, self.text(""))))
         if path == "run.turn":
             self._script.require(all_of(f"(is_int {found.number})", f"(>= {found.number} 1.0)"))
         for other, known in self._facts.items():
             if path.startswith(f"{other}."):
-                self._nest(known, found)
+                self._require_object_above(known, found)
             elif other.startswith(f"{path}."):
-                self._nest(found, known)
+                self._require_object_above(found, known)
 
-    def _nest(self, above: Unknown, below: Unknown) -> None:
+    def _require_object_above(self, above: Unknown, below: Unknown) -> None:
         holds = any_of(above.is_kind("object"), above.is_kind("list"))
         self._script.require(implies(negated(below.is_absent), holds))
 

@@ -165,9 +165,8 @@ def approval_mode(capability: Capability, declared: str = "") -> str:
 
 
 def mode_under(tools: Mapping[str, PackTool], capability: Capability) -> str:
-    """Return the approval mode of a capability under a pack's declarations.
-
-    The mode of a skill is the highest of all capabilities that it reaches.
+    """Return the approval mode of a capability under a pack's declarations. The mode of a skill is the highest of all
+    capabilities that it reaches.
     """
     modes = []
     for each in (capability, *capability.reaches):

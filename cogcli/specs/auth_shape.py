@@ -65,7 +65,7 @@ def _check_entry(name: str, entry: Json, report: ProblemReport) -> None:
 def _check_keys_of_form(
     name: str, form: str, present_keys: Sequence[str], report: ProblemReport
 ) -> None:
-    """Report the keys that a form of credentials lacks, and those that it does not use."""
+    """Report the keys that a form of credentials requires but lacks, and those that it does not use."""
     path = ("auth", name)
     required_keys = _FORMS[form]
     for key in required_keys:
@@ -94,7 +94,7 @@ def _check_header(name: str, entry: Json, headers: set[str], report: ProblemRepo
 
 
 def _check_token_url(name: str, entry: Json, report: ProblemReport, *, is_public: bool) -> None:
-    """Report an address of tokens that holds a credential, or that is not encrypted."""
+    """Report a token address that contains a credential, or that is not encrypted."""
     url, path = text_at(entry, "token_url") or "", ("auth", name, "token_url")
     if not url:
         return

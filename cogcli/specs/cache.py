@@ -65,28 +65,28 @@ class CompiledCache:
 
     def get(self, kind: str, digest: str) -> CompiledFile | None:
         """Return the compiled file of this kind and digest, or None if it is not cached."""
-        database = self._open()
+        database = self._open_database()
         if database is None:
             return None
         try:
             row = database.execute(
-                "SELECT value FROM spec WHERE key = ?", (self._key(kind, digest),)
+                "SELECT value FROM spec WHERE key = ?", (self._cache_key(kind, digest),)
             ).fetchone()
         except Exception:  # an unreadable cache is no reason to stop
-            self._rebuild()
+            self._replace_damaged()
             return None
-        return _decode(row[0]) if row else None
+        return _decode_row(row[0]) if row else None
 
     def keep(self, kind: str, digest: str, file: CompiledFile) -> None:
         """Add a compiled file. It is written by the next `flush`."""
         value = orjson.dumps([*file])
-        self._kept[self._key(kind, digest)] = _checksum(value) + value
+        self._kept[self._cache_key(kind, digest)] = _value_checksum(value) + value
 
     def flush(self) -> None:
         """Write the new entries. Do nothing if the cache is not writable."""
         if not self._kept:
             return
-        database = self._open(create=True)
+        database = self._open_database(create=True)
         if database is not None:
             try:
                 database.execute("BEGIN IMMEDIATE")
@@ -109,18 +109,18 @@ class CompiledCache:
             self._database.close()
             self._database = None
 
-    def _key(self, kind: str, digest: str) -> str:
+    def _cache_key(self, kind: str, digest: str) -> str:
         return f"{kind}:{digest}:{self._stamp}"
 
-    def _open(self, *, create: bool = False) -> sqlite3.Connection | None:
+    def _open_database(self, *, create: bool = False) -> sqlite3.Connection | None:
         if self._database is None and self._usable and (create or os.path.exists(self._file)):
             try:
-                self._database = _connect(self._file)
+                self._database = _open_connection(self._file)
             except Exception:  # no database, no permission, no folder
-                self._rebuild()
+                self._replace_damaged()
         return self._database
 
-    def _rebuild(self) -> None:
+    def _replace_damaged(self) -> None:
         """Replace a damaged file with an empty one. If the file is locked, it stays unchanged."""
         if self._database is not None:
             with contextlib.suppress(Exception):
@@ -133,7 +133,7 @@ class CompiledCache:
                 self._usable = True
 
 
-def _connect(file: str) -> sqlite3.Connection:
+def _open_connection(file: str) -> sqlite3.Connection:
     import sqlite3
 
     folder = os.path.dirname(file)
@@ -165,12 +165,12 @@ def _is_damaged(file: str) -> bool:
     return not sound
 
 
-def _checksum(value: bytes) -> bytes:
+def _value_checksum(value: bytes) -> bytes:
     return blake2b(value, digest_size=_SUM).digest()
 
 
-def _decode(row_value: object) -> CompiledFile | None:
-    if not isinstance(row_value, bytes) or _checksum(row_value[_SUM:]) != row_value[:_SUM]:
+def _decode_row(row_value: object) -> CompiledFile | None:
+    if not isinstance(row_value, bytes) or _value_checksum(row_value[_SUM:]) != row_value[:_SUM]:
         return None
     raw, warnings = orjson.loads(row_value[_SUM:])
     return CompiledFile(raw, warnings)

@@ -25,7 +25,7 @@ _NOW: Final = text_pattern(TimeOfCase)
 
 
 def list_cases(raw: Json) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield (path, case) for each test case of a file, which holds a single case or a list of cases."""
+    """Yield (path, case) for each test case of a file. The file contains a single case or a list of cases."""
     if "cases" in raw:
         yield from ((("cases", n), case) for n, case in enumerate(list_at(raw, "cases")))
     else:

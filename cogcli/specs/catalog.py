@@ -50,10 +50,10 @@ class Shadow(NamedTuple):
 class Catalog(NamedTuple):
     """Specs by id.
 
-    `bindings` holds all bindings, `bindings_of` their ids by capability. `aliases` maps an alias to the id of its
-    capability. `places` holds the positions of keys and values in files; a file from the compiled cache is read again
-    to compute them. `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file with
-    errors.
+    `bindings` contains all bindings, `bindings_of` their ids by capability. `aliases` maps an alias to the id of its
+    capability. `places` contains the positions of keys and values in files; a file from the compiled cache is read
+    again to compute them. `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file
+    with errors.
     """
 
     skills: dict[str, Skill] = NOTHING

@@ -105,7 +105,7 @@ class CatalogBuilder:
                 self.problems += self._reader.load(place).problems
         self.add_capabilities()
         self.add_skills()
-        for id in sorted({*self._ids("service"), *self.entries()}):
+        for id in sorted({*self._ids_of_kind("service"), *self.entries()}):
             self.add_service(id)
         self.add_packs()
         self.add_bindings(self.files("binding"))
@@ -120,23 +120,23 @@ class CatalogBuilder:
 
     def add_packs(self) -> CatalogBuilder:
         """Add all packs, without the specs that they refer to. Return the builder."""
-        for id in self._ids("pack"):
+        for id in self._ids_of_kind("pack"):
             self.add_pack(id)
         return self
 
     def add_capabilities(self) -> dict[str, Capability]:
         """Add all capabilities, without the specs that they call. Return those whose file has no errors, by id."""
-        for id in self._ids("capability"):
+        for id in self._ids_of_kind("capability"):
             self.add_capability(id)
         return self.specs.capabilities
 
     def add_skills(self) -> dict[str, Skill]:
         """Add all skills, without the specs that they use. Return those whose file has no errors, by id."""
-        for id in self._ids("skill"):
+        for id in self._ids_of_kind("skill"):
             self.add_skill(id)
         return self.specs.skills
 
-    def _ids(self, kind: str) -> list[str]:
+    def _ids_of_kind(self, kind: str) -> list[str]:
         return sorted({place.id or self._reader.load(place).id for place in self.files(kind)})
 
     def exists(self, kind: str, id: str) -> bool:
@@ -144,21 +144,20 @@ class CatalogBuilder:
 
         The id of a pack may include a hash.
         """
-        return bool(self._find(kind, id.partition("#")[0]))
+        return bool(self._find_files(kind, id.partition("#")[0]))
 
     def add_skill(self, id: str) -> Skill | None:
         """Add and return the skill with this id, or return None if it has no usable file. Each file is read once."""
         if id not in self.specs.skills:
-            loaded = self._find_effective_file("skill", id, self._find("skill", id))
+            loaded = self._find_effective_file("skill", id, self._find_files("skill", id))
             if loaded and loaded.raw:
                 self.specs.raw[f"skill:{id}"] = loaded.raw
                 self.specs.skills[id] = Skill.of(loaded.raw, file=loaded.file)
         return self.specs.skills.get(id)
 
     def add_pack(self, reference: str) -> Pack | None:
-        """Add and return the pack `id@version`, or return None if it has no usable file.
-
-        With `#` and a hash, the pack with this hash is added, whatever its layer.
+        """Add and return the pack `id@version`; None if it has no usable file. With `#` and a hash, add the pack with
+        this hash from any layer.
         """
         id, _, wanted = reference.partition("#")
         if id not in self.specs.packs:
@@ -178,7 +177,7 @@ class CatalogBuilder:
 
     def _select_packs(self, id: str, wanted_hash: str) -> list[LayoutFile]:
         """Return the files of a pack. If some of them are in `named` or have the wanted hash, return only those."""
-        found = self._find("pack", id)
+        found = self._find_files("pack", id)
         if named := [place for place in found if place.path in self._named]:
             return named
         if not wanted_hash or len(found) == 1:
@@ -190,7 +189,7 @@ class CatalogBuilder:
     def add_service(self, id: str) -> Service | None:
         """Add and return the service with this id, or return None if it has no usable file."""
         if id not in self.specs.services:
-            loaded = self._find_effective_file("service", id, self._find("service", id))
+            loaded = self._find_effective_file("service", id, self._find_files("service", id))
             if loaded is None or loaded.raw is None:
                 return None
             layer = loaded.found.layer
@@ -236,7 +235,7 @@ class CatalogBuilder:
         if own is None:
             return None
         chain = follow_bases(own, self._load_capability_file, self.canonical)
-        report = self._report(own, f"capability `{own.id}`")
+        report = self._problem_report(own, f"capability `{own.id}`")
         check_chain(chain, report, lambda: [place.id for place in self.files("capability")])
         self.problems += report.problems
         if chain.fault:
@@ -328,7 +327,7 @@ class CatalogBuilder:
             place for place in self._given if place.kind in ("policy", *KIND_OF_FILE.values())
         ]
 
-    def _find(self, kind: str, id: str) -> list[LayoutFile]:
+    def _find_files(self, kind: str, id: str) -> list[LayoutFile]:
         """Return all files of an id, in layer order."""
         found = [place for layout in self._layouts for place in layout.find(kind, id)]
         found += filter(None, (self._locate_in_file(place, kind, id) for place in self._given))
@@ -371,19 +370,19 @@ class CatalogBuilder:
         self.specs.broken[f"{kind}:{id}"] = group[0].file
         for loaded in group:
             others = ", ".join(other.file for other in group if other is not loaded)
-            report = self._report(loaded, f"{kind} `{id}`")
+            report = self._problem_report(loaded, f"{kind} `{id}`")
             hint = "rename or remove one; neither is loaded"
             report.error("id.duplicate", ("id",), f"this id is also in {others}", hint=hint)
             self.problems += report.problems
 
-    def _report(self, spec_file: SpecFile, subject: str) -> ProblemReport:
+    def _problem_report(self, spec_file: SpecFile, subject: str) -> ProblemReport:
         places = self._reader.places.of(spec_file.file)
         return ProblemReport(spec_file.file, places, subject=subject)
 
     def _load_capability_file(self, id: str) -> SpecFile | None:
         """Return the effective file for a capability id, or None. Record the files that it replaces."""
         if id not in self._own:
-            found = self._find("capability", id)
+            found = self._find_files("capability", id)
             loaded = self._own[id] = self._find_effective_file("capability", id, found)
             earlier = [place for place in found if loaded and place.layer != loaded.found.layer]
             for before in map(self._reader.load, earlier):

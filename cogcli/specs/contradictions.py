@@ -42,7 +42,7 @@ class Contradictions(NamedTuple):
         specs |= {f"capability:{id}": each.file for id, each in catalog.capabilities.items()}
         by_file = {file: spec for spec, file in specs.items() if file in catalog.lenient}
         found = [
-            _record(problem, by_file[problem.file], catalog)
+            _record_contradiction(problem, by_file[problem.file], catalog)
             for problem in problems
             if problem.code in _CODES and problem.file in by_file
         ]
@@ -64,7 +64,7 @@ class Contradictions(NamedTuple):
         return f"skill:{skill_id}" in self.lenient
 
     def excuses(self, skill_id: str, step_id: str, field: str, target: str) -> bool:
-        """Return whether the type of an input of a step may differ from what its target declares.
+        """Return whether the type of a step's input may differ from the declaration of its target.
 
         The target is `skill:ID` or `capability:ID`. A contradiction must be recorded for this input, and both specs
         must be in lenient roots.
@@ -76,7 +76,7 @@ class Contradictions(NamedTuple):
 NO_CONTRADICTIONS: Final = Contradictions()
 
 
-def _record(problem: Problem, spec: str, catalog: Catalog) -> Json:
+def _record_contradiction(problem: Problem, spec: str, catalog: Catalog) -> Json:
     record: Json = {
         "code": problem.code,
         "spec": spec,

@@ -56,9 +56,8 @@ def has_no_placeholder(text: str) -> bool:
 
 
 def header_holds_credential(name: str, value: str) -> bool:
-    """Return whether a header's value holds a credential.
-
-    A credential is recognized by the header's name, after a scheme such as `Bearer`, or next to a variable.
+    """Return whether a header's value contains a credential. A credential is recognized by the header's name, after a
+    scheme such as `Bearer`, or next to a variable.
     """
     alone = has_no_placeholder(value)
     if names_secret(name):
@@ -75,8 +74,8 @@ def _holds_token(text: str) -> bool:
 def find_written_out(
     value: object, literal: IsLiteral, path: KeyPath = (), *, has_secret_key: bool = False
 ) -> Iterator[KeyPath]:
-    """Yield the paths of the credentials in a value. `has_secret_key` is whether the value's own
-    key names a secret.
+    """Yield the paths of the credentials in a value. `has_secret_key` is whether the value's own key is the name of a
+    secret.
     """
     if has_secret_key and is_written_out(value, literal):
         yield path
@@ -98,13 +97,15 @@ _TESTS_OF_KEYS: Final[dict[str, IsLiteral]] = {
 
 
 def keeps_secret(name: str) -> bool:
-    """Return whether an environment variable with this name holds a secret, not the path of a file with one."""
+    """Return whether an environment variable with this name contains a secret itself, not the path of a file with
+    one.
+    """
     last = _LAST_WORD.search(name)
     return names_secret(name) and not (last and last[0].lower() in _PLACES)
 
 
 def find_in_arguments(arguments: Sequence[object]) -> Iterator[int]:
-    """Yield the indices of arguments that hold a credential: `--api-key=x`, `x` after `--token`, `X-Api-Key: x`."""
+    """Yield the indices of arguments that contain a credential: `--api-key=x`, `x` after `--token`, `X-Api-Key: x`."""
     before = ""
     for index, argument in enumerate(arguments):
         text = text_at(argument) or ""
@@ -135,9 +136,8 @@ def text_holds_credential(text: str) -> bool:
 
 
 def holds_credential(value: object, *, has_secret_key: bool) -> bool:
-    """Return whether a list or object, where a string is expected, holds a credential.
-
-    `has_secret_key` is whether its key names a secret.
+    """Return whether a list or an object contains a credential where a string is expected. `has_secret_key` is whether
+    its key is the name of a secret.
     """
     if any(
         True for _ in find_written_out(value, has_no_placeholder, has_secret_key=has_secret_key)
@@ -151,7 +151,7 @@ def holds_credential(value: object, *, has_secret_key: bool) -> bool:
 
 
 def address_holds_credential(url: str) -> bool:
-    """Return whether a URL or the path of an operation holds a credential."""
+    """Return whether a URL or the path of an operation contains a credential."""
     if re.match(_USER, url):
         return True
     for name, value in re.findall(_QUERY, url):

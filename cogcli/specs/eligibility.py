@@ -275,9 +275,9 @@ def _is_shipped_call(binding: Binding, service: Service) -> bool:
 
 
 def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[Reason]:
-    """Yield what an untrusted service needs but may not use. Yield nothing for a trusted service.
+    """Yield the required resources that an untrusted service may not use. Yield nothing for a trusted service.
 
-    These are its own code, programs, network hosts other than `hosts`, variables and secrets.
+    These resources are its code, programs, network hosts other than `hosts`, variables and secrets.
     """
     if service.trusted:
         return
@@ -375,9 +375,8 @@ def _scope_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def _find_scope_faults(call: _Call, safety: Safety) -> Iterator[str]:
-    """Yield the safety constraints that the service violates.
-
-    A function is judged by where it runs, unless its service declares `network`.
+    """Yield the safety constraints that the service violates. A function counts as local, unless its service declares
+    `network`.
     """
     service = call.service
     in_process = call.catalog.in_process(service)

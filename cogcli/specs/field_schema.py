@@ -47,7 +47,7 @@ def _build_field_schema(field: FieldSpec, place: str, tool_schema: Json) -> Json
     if field.items is not None:
         schema["items"] = _build_field_schema(field.items, f"{place}.items", tool_schema)
     if isinstance(field.schema, dict) and not _uses_anchors(field.schema):
-        schema["allOf"] = [_relocate(field.schema, place, tool_schema)]
+        schema["allOf"] = [_embed_schema(field.schema, place, tool_schema)]
     return schema
 
 
@@ -57,11 +57,11 @@ def _uses_anchors(schema: object) -> bool:
     return any(_uses_anchors(part) for _, part in members_of(schema))
 
 
-def _relocate(schema: Json, place: str, tool_schema: Json) -> Json:
+def _embed_schema(schema: Json, place: str, tool_schema: Json) -> Json:
     """Return a field's schema as a part of the tool's schema.
 
-    Its definitions move to the tool's `$defs`, prefixed with the field's name. If the schema refers to itself, all of
-    it moves there.
+    Its definitions move to the tool's `$defs`, prefixed with the field's name. If the schema references itself, the
+    whole schema moves there.
     """
     definitions = object_at(schema, "$defs")
     references = _MovedReferences(place, definitions)
@@ -75,7 +75,7 @@ def _relocate(schema: Json, place: str, tool_schema: Json) -> Json:
     if not references.to_itself:
         return relocated
     tool_schema[place] = rewrite(schema_without_draft, references.rename)
-    return {"$ref": f"#/$defs/{_escape(place)}"}
+    return {"$ref": f"#/$defs/{_escape_pointer(place)}"}
 
 
 class _MovedReferences:
@@ -93,18 +93,18 @@ class _MovedReferences:
         reference = text_at(part, "$ref")
         if reference is None or not reference.startswith("#"):
             return part
-        return {**part, "$ref": self._move(reference)}
+        return {**part, "$ref": self._move_reference(reference)}
 
-    def _move(self, reference: str) -> str:
+    def _move_reference(self, reference: str) -> str:
         for name, key in self.names.items():
-            old = f"#/$defs/{_escape(name)}"
+            old = f"#/$defs/{_escape_pointer(name)}"
             if reference == old or reference.startswith(f"{old}/"):
-                return f"#/$defs/{_escape(key)}{reference[len(old) :]}"
+                return f"#/$defs/{_escape_pointer(key)}{reference[len(old) :]}"
         self.to_itself = True
-        return f"#/$defs/{_escape(self._place)}{reference[1:]}"
+        return f"#/$defs/{_escape_pointer(self._place)}{reference[1:]}"
 
 
-def _escape(name: str) -> str:
+def _escape_pointer(name: str) -> str:
     """Return a member's name, escaped for a JSON pointer in a URI reference."""
     from urllib.parse import quote
 

@@ -48,8 +48,8 @@ def fit_values(fields: Fields, values: Json) -> tuple[Json, list[Violation]]:
 
 
 def find_plain_types(fields: Fields) -> dict[str, type] | None:
-    """Return the types with which `are_plain` judges values of these fields, in their order. Return None if a field has
-    a limit other than its type.
+    """Return the types for `are_plain` in the order of these fields. Return None if a field has a limit other than its
+    type.
     """
     types: dict[str, type] = {}
     for name, field in fields.items():

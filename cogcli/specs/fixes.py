@@ -78,23 +78,25 @@ def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
     tried: set[tuple[str, str]] = set()
     parsed, problems = _parse_and_check(text, kind, protocols)
     while len(tried) < _MAX_TRIED:
-        problem = next((p for p in problems if p.code in FIXES and _identify(p) not in tried), None)
+        problem = next(
+            (p for p in problems if p.code in FIXES and _problem_key(p) not in tried), None
+        )
         if problem is None:
             break
-        tried.add(_identify(problem))
+        tried.add(_problem_key(problem))
         changed = _apply_only_repair(text, parsed, problem, shape_of(kind, protocols))
         if changed is None:
             continue
         new, below = changed
         read, after = _parse_and_check(new, kind, protocols)
-        expected = {_identify(each) for each in problems} - {_identify(problem)}
+        expected = {_problem_key(each) for each in problems} - {_problem_key(problem)}
         if all(_is_harmless(each, expected, below) for each in after):
             text, parsed, problems = new, read, after
             fixed.append(problem)
     return RepairedText(text, fixed)
 
 
-def _identify(problem: Problem) -> tuple[str, str]:
+def _problem_key(problem: Problem) -> tuple[str, str]:
     return problem.code, problem.path
 
 
@@ -106,7 +108,7 @@ def _is_harmless(
     It may if it was expected, is a warning, or is in the value of a renamed key.
     """
     return (
-        _identify(problem) in expected_problems
+        _problem_key(problem) in expected_problems
         or problem.severity == "W"
         or _is_below(problem.path, renamed_key)
     )

@@ -45,7 +45,7 @@ class HostLayout(Layout):
         """
         if kind != "service":
             return super().find(kind, id)
-        path = self._path(SERVICES_FILE)
+        path = self._absolute_path(SERVICES_FILE)
         if not is_plain_id(id) or not self.contains(path):
             return []
         return [LayoutFile("service", id, path, self.layer, NO_CHANNEL, entry=True)]
@@ -55,14 +55,14 @@ class HostLayout(Layout):
 
     def strays(self) -> list[UnloadedFile]:
         misplaced = [
-            UnloadedFile("layout.depth", "/".join((self._path(folder), *parts)), hint)
+            UnloadedFile("layout.depth", "/".join((self._absolute_path(folder), *parts)), hint)
             for folder, hint in _ELSEWHERE.items()
-            for parts in self._files(self._path(folder), 4)
+            for parts in self._iterate_files(self._absolute_path(folder), 4)
         ]
         return [*super().strays(), *self._find_misnamed(), *misplaced]
 
-    def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> UnloadedFile | None:
-        stray = super()._stray(kind, root, parts)
+    def _find_stray(self, kind: str, root: str, parts: tuple[str, ...]) -> UnloadedFile | None:
+        stray = super()._find_stray(kind, root, parts)
         if stray and stray.code == "id.format":
             hint = f"host overrides have the channels {' and '.join(CHANNELS)} only"
             return UnloadedFile("layout.depth", stray.path, hint)
@@ -71,16 +71,16 @@ class HostLayout(Layout):
     def _find_misnamed(self) -> Iterator[UnloadedFile]:
         """Yield files whose names are similar to the name of a file of host overrides."""
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
-        for name in self._list(self.layer.root):
+        for name in self._list_names(self.layer.root):
             stem, _, ending = name.partition(".")
             if ending == "yml" and f"{stem}.yaml" in KIND_OF_FILE:
                 yield UnloadedFile(
-                    "layout.extension", self._path(name), "rename it to end in .yaml"
+                    "layout.extension", self._absolute_path(name), "rename it to end in .yaml"
                 )
             elif name not in KIND_OF_FILE and ending in ("yaml", "yml", "json"):
                 for near in did_you_mean(stem.replace("-", "_"), stems, limit=1):
                     yield UnloadedFile(
-                        "layout.depth", self._path(name), f"did you mean `{stems[near]}`?"
+                        "layout.depth", self._absolute_path(name), f"did you mean `{stems[near]}`?"
                     )
 
 

@@ -39,10 +39,8 @@ _OF_FILE: Final[Fields] = {
 
 
 class InnerShape(NamedTuple):
-    """What is known of a value's shape.
-
-    It has the declared type, a schema in the document `root`, the element of a list, and the fields of an object that
-    has no other members.
+    """The known shape of a value. It has the declared type, a schema in the document `root`, the element of a list, and
+    the fields of an object without other members.
     """
 
     type: str = "any"
@@ -51,7 +49,7 @@ class InnerShape(NamedTuple):
     items: FieldSpec | None = None
     fields: Fields | None = None
 
-    def is_like(self, other: InnerShape) -> bool:
+    def has_same_declaration(self, other: InnerShape) -> bool:
         """Return whether both shapes come from the same declaration."""
         pairs = zip(self, other, strict=True)
         return self.type == other.type and all(a is b for a, b in pairs if not isinstance(a, str))

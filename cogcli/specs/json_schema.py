@@ -94,40 +94,40 @@ class _SchemaWriter:
             case NumberShape():
                 return _number_schema(shape)
             case ListOf():
-                return self._list(shape)
+                return self._list_schema(shape)
             case MapOf():
-                return self._map(shape)
+                return self._map_schema(shape)
             case UnionShape():
                 return {"anyOf": [self.schema(option) for option in shape.options]}
             case RecordShape():
                 return self.record(shape)
 
-    def _list(self, shape: ListOf) -> Json:
+    def _list_schema(self, shape: ListOf) -> Json:
         bounds = {"minItems": shape.minimum, "maxItems": shape.maximum}
         items = self.schema(shape.item)
         return {"type": "array", "items": items, **{k: v for k, v in bounds.items() if v}}
 
-    def _ids(self, sort: str) -> Mapping[str, str] | None:
+    def _known_ids(self, sort: str) -> Mapping[str, str] | None:
         """Return the known ids of a sort with their descriptions, or None if they are unknown."""
         known: Mapping[str, str] | None = getattr(self._known, sort, None) if sort else None
         return known
 
     def _refer_to_ids(self, sort: str) -> dict[str, str] | None:
         """Return a schema reference to the ids of one sort, or None if they are unknown."""
-        known = None if sort == _BINDINGS_OF else self._ids(sort)
+        known = None if sort == _BINDINGS_OF else self._known_ids(sort)
         if known is None:
             return None
         self.defined.setdefault(sort, _enumerate_ids(known))
         return {"$ref": f"#/$defs/{sort}"}
 
-    def _map(self, shape: MapOf) -> Json:
+    def _map_schema(self, shape: MapOf) -> Json:
         schema: Json = {"type": "object"}
         if not shape.foreign:
             schema["patternProperties"] = _OWN
         if shape.filled:
             schema["minProperties"] = 1
         value = self.schema(shape.value)
-        names = self._ids(shape.name.ids)
+        names = self._known_ids(shape.name.ids)
         if names is not None:
             schema["properties"] = {
                 id: {**(self._build_binding_schema(id, shape.value) or value), "description": words}
@@ -169,9 +169,8 @@ class _SchemaWriter:
 
 
 def _allow_null(schema: Json) -> Json:
-    """Return a schema that also accepts null.
-
-    If possible it is a single schema without alternatives: then a violation is reported at its own place.
+    """Return a schema that also accepts null. If possible it is a single schema without alternatives, so that a
+    violation is reported at its exact place.
     """
     if "type" in schema and "enum" not in schema:
         return {**schema, "type": [schema["type"], "null"]}

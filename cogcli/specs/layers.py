@@ -27,7 +27,7 @@ def builtin_root() -> str:
 
 
 class Layer(NamedTuple):
-    """One root of a registry. Services of an untrusted layer run no code of their own and read no secret."""
+    """One root of a registry. Services of an untrusted layer run none of their own code and read no secret."""
 
     name: str
     root: str
@@ -63,7 +63,7 @@ class Layer(NamedTuple):
 def bounded_layers(layers: Iterable[Layer], project: str) -> list[Layer]:
     """Return the layers, each untrusted one with a bound for links.
 
-    The bound is the project, or the root if it is outside the project. If there is no project, no layer has a bound.
+    The bound is the project, or the root if it is outside the project. Without a project, no layer has a bound.
     """
     return [
         layer
@@ -76,9 +76,8 @@ def bounded_layers(layers: Iterable[Layer], project: str) -> list[Layer]:
 
 
 class Root(NamedTuple):
-    """An additional registry root: its absolute path, and whether the project's own file names it.
-
-    A root that the project names is trusted like the project. A root that the user names is trusted.
+    """An additional registry root: its absolute path, and whether the project's own file declares it. A root that the
+    project declares is trusted like the project. A root that the user declares is trusted.
     """
 
     path: str

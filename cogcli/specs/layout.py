@@ -78,7 +78,7 @@ class UnloadedFile(NamedTuple):
 
     @property
     def message(self) -> str:
-        """Why the file is not loaded."""
+        """The reason why the file is not loaded, as text."""
         return f"{self.why or _STRAY[self.code]}, so not loaded"
 
 
@@ -104,7 +104,7 @@ class Layout:
         """
         if kind not in self.folders or not IS_ID[kind](id):
             return []
-        root = self._path(self.folders[kind])
+        root = self._absolute_path(self.folders[kind])
         places = (
             LayoutFile(kind, id, f"{root}/{path}", self.layer, channel)
             for channel, path in self._list_places(kind, root, id)
@@ -121,7 +121,7 @@ class Layout:
             name = f"{id.replace('.', '/')}/{SKILL_FILE}" if kind == "skill" else f"{id}.yaml"
             if kind == "service":
                 yield NO_CHANNEL, name
-            for channel in self._channels(root):
+            for channel in self._list_channels(root):
                 yield channel, f"{channel}/{name}"
 
     def contains(self, path: str) -> bool:
@@ -137,8 +137,8 @@ class Layout:
         """Return the files of all bindings for one capability."""
         if not is_capability_id(capability):
             return []
-        root = self._path("bindings")
-        channels = self._channels(root)
+        root = self._absolute_path("bindings")
+        channels = self._list_channels(root)
         folders = [
             (NO_CHANNEL, f"{root}/{capability}"),
             *((c, f"{root}/{c}/{capability}") for c in channels),
@@ -146,7 +146,7 @@ class Layout:
         return [
             LayoutFile("binding", "", f"{folder}/{name}", self.layer, channel, capability)
             for channel, folder in folders
-            for name in self._list(folder)
+            for name in self._list_names(folder)
             if name.endswith(".yaml")
         ]
 
@@ -156,7 +156,7 @@ class Layout:
         return [
             LayoutFile("case", "", f"{folder}/{name}", self.layer, skill.channel)
             for skill, folder in beside
-            for name in self._list(folder)
+            for name in self._list_names(folder)
             if name.endswith(".yaml")
         ]
 
@@ -166,14 +166,16 @@ class Layout:
             return self.cases()
         if kind not in self.folders:
             return []
-        root = self._path(self.folders[kind])
+        root = self._absolute_path(self.folders[kind])
         return [
-            found for parts in self._files(root, 3) if (found := self._classify(kind, root, parts))
+            found
+            for parts in self._iterate_files(root, 3)
+            if (found := self._spec_file_at(kind, root, parts))
         ]
 
     def single_files(self) -> list[LayoutFile]:
         """Return the files named in `single` that exist."""
-        paths = [(kind, self._path(name)) for name, kind in self.single.items()]
+        paths = [(kind, self._absolute_path(name)) for name, kind in self.single.items()]
         return [
             LayoutFile(kind, "", path, self.layer) for kind, path in paths if self.contains(path)
         ]
@@ -184,9 +186,11 @@ class Layout:
 
     def strays(self) -> list[UnloadedFile]:
         """Return files that look like specs but are not loaded."""
-        files = [(k, self._path(folder)) for k, folder in self.folders.items()]
+        files = [(k, self._absolute_path(folder)) for k, folder in self.folders.items()]
         strays = [
-            self._stray(kind, root, parts) for kind, root in files for parts in self._files(root, 6)
+            self._find_stray(kind, root, parts)
+            for kind, root in files
+            for parts in self._iterate_files(root, 6)
         ]
         found = [stray for stray in strays if stray]
         why = "this name is not UTF-8"
@@ -195,8 +199,8 @@ class Layout:
             for path in sorted(set(self._unreadable))
         ]
 
-    def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> LayoutFile | None:
-        """Return the spec file at a path below a kind's folder, or None if that is not a place for this kind."""
+    def _spec_file_at(self, kind: str, root: str, parts: tuple[str, ...]) -> LayoutFile | None:
+        """Return the spec file at a path below a kind's folder; None if files of this kind do not belong there."""
         if not parts[-1].endswith(".yaml"):
             return None
         stem = parts[-1].removesuffix(".yaml")
@@ -226,14 +230,14 @@ class Layout:
             case _:
                 return None
 
-    def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> UnloadedFile | None:
+    def _find_stray(self, kind: str, root: str, parts: tuple[str, ...]) -> UnloadedFile | None:
         path = "/".join((root, *parts))
         if parts[-1].endswith(".yml"):
             renamed = (*parts[:-1], f"{parts[-1].removesuffix('.yml')}.yaml")
-            if self._classify(kind, root, renamed):
+            if self._spec_file_at(kind, root, renamed):
                 return UnloadedFile("layout.extension", path, "rename it to end in .yaml")
-        elif self._classify(kind, root, parts) is None:
-            if self._classify(kind, root, ("local", *parts[1:])):
+        elif self._spec_file_at(kind, root, parts) is None:
+            if self._spec_file_at(kind, root, ("local", *parts[1:])):
                 return UnloadedFile(
                     "id.format", path, f"name the folder `{parts[0]}` as in [a-z][a-z0-9-]{{0,31}}"
                 )
@@ -241,7 +245,7 @@ class Layout:
                 return UnloadedFile("layout.depth", path, f"move it to {_PLACES[kind]}")
         return None
 
-    def _files(
+    def _iterate_files(
         self, folder: str, deeper: int, parents: tuple[str, ...] = (), outer: tuple[Mark, ...] = ()
     ) -> Iterator[tuple[str, ...]]:
         """Yield the YAML files below a folder, each as a tuple of path segments.
@@ -251,18 +255,18 @@ class Layout:
         mark = directory_mark(folder)
         if mark is None or mark in outer:
             return
-        for name in self._list(folder):
+        for name in self._list_names(folder):
             if name.endswith(_ENDINGS):
                 yield (*parents, name)
             elif deeper:
-                yield from self._files(
+                yield from self._iterate_files(
                     f"{folder}/{name}", deeper - 1, (*parents, name), (*outer, mark)
                 )
 
-    def _channels(self, folder: str) -> list[str]:
-        return [name for name in self._list(folder) if self.is_channel(name)]
+    def _list_channels(self, folder: str) -> list[str]:
+        return [name for name in self._list_names(folder) if self.is_channel(name)]
 
-    def _list(self, folder: str) -> list[str]:
+    def _list_names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder. Names that begin with `_` or `.` are ignored.
 
         Empty if it is not a folder.
@@ -295,5 +299,5 @@ class Layout:
         """
         return self.layer.confined or name.endswith(_ENDINGS)
 
-    def _path(self, folder: str) -> str:
+    def _absolute_path(self, folder: str) -> str:
         return f"{self.layer.root}/{folder}"

@@ -63,7 +63,7 @@ def read_locked_services(root: str) -> Mapping[str, LockedTools]:
 
 
 def lock_digest(root: str, service_id: str) -> str | None:
-    """Return the digest of a service's accepted tools, even if there are none. None for a damaged lock."""
+    """Return the digest of a service's accepted tools, even if it has none. None for a damaged lock."""
     try:
         tools = read_locked_tools(root, service_id)
     except DocumentFault:
@@ -74,7 +74,7 @@ def lock_digest(root: str, service_id: str) -> str | None:
 
 
 def lock_identity(root: str) -> Identity | None:
-    """Return the present identity of a layer's lock file, or None if there is no lock."""
+    """Return the current identity of a layer's lock file; None without a lock."""
     path = os.path.join(root, NAME)
     try:
         found = os.stat(path)

@@ -46,7 +46,7 @@ def _check_client(login: Json, report: ProblemReport) -> None:
 
 
 def _check_issuer(url: str, report: ProblemReport) -> None:
-    """Report an issuer that is no whole address, or that holds a credential."""
+    """Report an issuer that is not an absolute URL, or that contains a credential."""
     path = ("login", "issuer")
     if url and not _PLAIN_URL.fullmatch(url):
         message = "`login.issuer` is no whole address"

@@ -67,7 +67,7 @@ class _Patterns(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _patterns(loops: frozenset[str]) -> _Patterns:
+def _compile_patterns(loops: frozenset[str]) -> _Patterns:
     heads = "|".join(map(re.escape, (*READABLE, *sorted(loops))))
     name, loop = r"(?>[A-Za-z_][\w-]*(?:\.[\w-]+)*)", "|".join(map(re.escape, sorted(loops)))
     path = rf"(?>(?:{heads})(?:\.[\w-]+|\[[^\]\n]{{1,80}}\])+)"
@@ -99,7 +99,7 @@ def placeholders(
     """
     if not ("{" in text or "$" in text or "<%" in text):
         return
-    patterns = _patterns(loops)
+    patterns = _compile_patterns(loops)
     for match in patterns.anywhere.finditer(text):
         path = next(filter(None, map(match.group, ("double", "dollar", "bare", "single", "tag"))))
         if not known_only or path.partition(".")[0] in patterns.heads:
@@ -119,7 +119,7 @@ def find_plausible(
     found = next(placeholders(text, loops, known_only=known_only), None)
     if found or len(text) > _LONGEST:
         return found
-    patterns, whole = _patterns(loops), text.strip()
+    patterns, whole = _compile_patterns(loops), text.strip()
     if marked := patterns.marked.fullmatch(whole):
         return ReferenceLookalike(text.index(whole), whole, marked["path"] or marked["step"])
     if not patterns.spaced.search(text):
@@ -140,7 +140,9 @@ _TWO_WORDS: Final = lazy_pattern(rf"(?<![\w.])(?!{_WORDS})[\w.]++\s+(?!{_WORDS})
 
 
 def _is_prose(text: str) -> bool:
-    """Return whether two adjacent words of a string have no operator between them, so that it is not an expression."""
+    """Return whether two adjacent words of a string have no operator between them, so that the string is not an
+    expression.
+    """
     return not ("'" in text or '"' in text) and _TWO_WORDS.search(text) is not None
 
 

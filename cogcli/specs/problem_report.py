@@ -119,7 +119,7 @@ class ProblemReport:
         place = (0, 0)
         if self._places is not None:
             place = self._places.position(path, key=key, within=within)
-        message = _shorten(f"{self.subject}: {message}" if self.subject else message)
+        message = _shorten_message(f"{self.subject}: {message}" if self.subject else message)
         self.problems.append(
             Problem(code, severity, self.file, *place, pointer_of(path), message, hint)
         )
@@ -129,7 +129,7 @@ class ProblemReport:
     ) -> None:
         """Add a problem at a known line and column. Both are 0 for a problem that concerns the whole file."""
         self.problems.append(
-            Problem(code, severity, self.file, *place, "", _shorten(message), hint)
+            Problem(code, severity, self.file, *place, "", _shorten_message(message), hint)
         )
 
     def first(self, *paths: KeyPath) -> KeyPath:
@@ -146,5 +146,5 @@ def has_errors(problems: Iterable[Problem]) -> bool:
     return any(p.severity == "E" for p in problems)
 
 
-def _shorten(message: str) -> str:
+def _shorten_message(message: str) -> str:
     return message if len(message) <= _LONGEST // 2 else shorten_middle(message, _LONGEST)

@@ -65,7 +65,9 @@ class SpecProtocol(Protocol):
         ...
 
     def described_by(self, service: Service) -> str:
-        """Return what describes a service's operations: DOCUMENT, LOCK or SOURCE. Empty if nothing does."""
+        """Return the source that describes a service's operations: DOCUMENT, LOCK or SOURCE. Empty if the service has
+        no description.
+        """
         ...
 
 

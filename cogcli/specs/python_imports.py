@@ -100,7 +100,7 @@ class _ImportWalk:
 
     def failures(self) -> list[FailedImport]:
         found: set[tuple[str, int, _ImportFault]] = set()
-        self._follow(self._module)
+        self._schedule_module(self._module)
         while self._unread and len(self._planned) <= _MAX_FILES:
             found.update(self._find_file_faults(self._unread.pop()))
         certain = not self._searches_itself
@@ -148,12 +148,12 @@ class _ImportWalk:
             if not self._is_known(name[0]):
                 yield self._explain_missing_package(name[0], import_text)
             return
-        count = self._follow(name)
+        count = self._schedule_module(name)
         if count == len(name):
             return
         path = "/".join(name[: count + 1])
         looked_for = f"there is no `{path}.py` and no `{path}/__init__.py` in {self._root}"
-        parent = self._find(name[:count]) if count else None
+        parent = self._find_module(name[:count]) if count else None
         if parent and not parent.is_package:
             looked_for = f"`{'.'.join(parent.name)}` is a module, no package"
         hint = suggestion(name[count], self._list_modules(name[:count]))
@@ -164,7 +164,7 @@ class _ImportWalk:
         )
 
     def _explain_missing_package(self, top: str, import_text: str) -> _ImportFault:
-        if self._find((top,)):
+        if self._find_module((top,)):
             looked_for = f"{self._root} serves the modules of services and the packages beside them, no others"
             return _ImportFault(
                 import_text,
@@ -182,17 +182,17 @@ class _ImportWalk:
         self, target: tuple[str, ...], import_text: str, names: list[str]
     ) -> Iterator[_ImportFault]:
         """Yield the faults of names that a module below the root neither binds nor has as submodules."""
-        module = self._find(target)
+        module = self._find_module(target)
         if module is None:
             return
         bound = self._find_bound_names(module)
         for name in names:
             if name == "*" or (bound and name in bound):
                 continue
-            if module.is_package and self._find((*target, name)):
-                self._follow((*target, name))
+            if module.is_package and self._find_module((*target, name)):
+                self._schedule_module((*target, name))
             elif bound is not None and not name.startswith("__"):
-                where = self._describe(module)
+                where = self._describe_module(module)
                 near = suggestion(name, bound)
                 hint = near or f"define it there, or correct the import of `{name}`"
                 full_name = f"{import_text}.{name}".replace("..", ".")
@@ -205,15 +205,15 @@ class _ImportWalk:
         tree = self._parse_file(module.file)
         return _find_bound_names(tree) if isinstance(tree, ast.Module) else None
 
-    def _describe(self, module: _Module) -> str:
+    def _describe_module(self, module: _Module) -> str:
         if not module.file:
             return f"the folder `{'/'.join(module.name)}`"
         return f"`{os.path.relpath(module.file, self._root).replace(os.sep, '/')}`"
 
-    def _follow(self, name: tuple[str, ...]) -> int:
-        """Schedule a module and its parent packages to be read. Return how many segments of its name are found."""
+    def _schedule_module(self, name: tuple[str, ...]) -> int:
+        """Schedule a module and its parent packages to be read. Return how many segments of its name exist."""
         for count in range(1, len(name) + 1):
-            module = self._find(name[:count])
+            module = self._find_module(name[:count])
             if module is None:
                 return count - 1
             if module.name not in self._planned:
@@ -223,7 +223,7 @@ class _ImportWalk:
                 return count
         return len(name)
 
-    def _find(self, name: tuple[str, ...]) -> _Module | None:
+    def _find_module(self, name: tuple[str, ...]) -> _Module | None:
         """Return a module below the root, or None. The lookup follows Python's rules for a folder."""
         folder = os.path.join(self._root, *name[:-1])
         place = os.path.join(folder, name[-1])
@@ -238,13 +238,12 @@ class _ImportWalk:
         return _Module(name, file, spec.submodule_search_locations is not None)
 
     def _is_served(self, top: str) -> bool:
-        """Return whether a top-level name is looked up below the root.
-
-        This is the case for the service's own name, and for packages with a name that is not known otherwise.
+        """Return whether a top-level name is looked up below the root. That is so for the service's own name, and for
+        packages whose name is not installed or built-in.
         """
         if top == self._module[0]:
             return True
-        package = self._find((top,))
+        package = self._find_module((top,))
         return package is not None and package.is_package and not self._is_known(top)
 
     def _is_known(self, top: str) -> bool:

@@ -110,11 +110,11 @@ class Registry:
     def reach(
         self, skill_id: str, *, also: Iterable[str] = (), packs: Iterable[str] = ()
     ) -> Catalog:
-        """Return the closure of one skill, of `packs`, and of the capabilities in `also` that exist.
+        """Return the closure of one skill, of `packs`, and of the existing capabilities in `also`.
 
-        It has nested skills, capabilities, gates, all their bindings and services. A pack is an `id@version`, with its
-        hash if layers hold several. Trust is as in `for_run`. Raise SkillNotFoundError if no layer has a file for the
-        id. A file with errors is listed in `broken`.
+        It contains nested skills, capabilities, gates, and all their bindings and services. A pack is an `id@version`,
+        with its hash if layers contain several. Trust is as in `for_run`. Raise SkillNotFoundError if no layer has a
+        file for the id. A file with errors is listed in `broken`.
         """
         registry = self.for_run("skill", skill_id)
         builder = registry.builder()
@@ -179,13 +179,13 @@ class Registry:
     def skills(self) -> dict[str, Skill]:
         """Return the skills of all layers whose file has no errors, by id. No other file is read."""
         found = self.builder().add_skills()
-        self._flush()
+        self._flush_cache()
         return found
 
     def capabilities(self) -> dict[str, Capability]:
         """Return the capabilities of all layers whose file has no errors, by id. No other file is read."""
         found = self.builder().add_capabilities()
-        self._flush()
+        self._flush_cache()
         return found
 
     def _own_layer(self, path: str) -> Layer:
@@ -200,22 +200,23 @@ class Registry:
         kind: str = "",
         packs_alone: bool = False,
     ) -> Catalog:
-        """Return the catalog of these files and directories, with the registry that they refer to.
+        """Return the catalog of these files and directories, with the registry that they reference. `only` of the
+        catalog lists these files.
 
-        `only` of the catalog lists these files. With `packs_alone`, only the packs of the registry are loaded, without
-        their references. `contents` replaces the bytes of a path. A file outside all layers belongs to an additional
-        last layer, which is untrusted; a directory with spec folders is such a layer. `kind` is the kind of a file
-        outside all layers. Without it, the folders and keys of the file determine the kind.
+        With `packs_alone`, only the packs of the registry are loaded, without their references. `contents` replaces the
+        bytes of a path. A file outside all layers belongs to an additional last layer, which is untrusted; a directory
+        with spec folders is such a layer. `kind` is the kind of a file outside all layers. Without it, the folders and
+        keys of the file determine the kind.
         """
-        named = [self._absolute(path) for path in paths]
-        given = {self._absolute(path): data for path, data in (contents or {}).items()}
-        reader = self._reader(given)
+        named = [self._absolute_path(path) for path in paths]
+        given = {self._absolute_path(path): data for path, data in (contents or {}).items()}
+        reader = self._make_reader(given)
         own = [self._own_layer(path) for path in named if is_root(path)]
         layouts = [layout_of(layer) for layer in distinct([*self._readable_layers(), *own])]
         places = {place.path: place for layout in layouts for place in _list_files(layout)}
         for path in named:
             require_inside(path, self._find_bound(path))
-        wanted, outside, problems = _classify(named, places, reader, kind, self._find_bound)
+        wanted, outside, problems = _sort_paths(named, places, reader, kind, self._find_bound)
         builder = CatalogBuilder(
             layouts, reader, given=outside, named=wanted, environ=self._environ
         )
@@ -253,7 +254,7 @@ class Registry:
 
         The hash is empty for a file with errors.
         """
-        reader = self._reader()
+        reader = self._make_reader()
         places = [
             place
             for layer in self._readable_layers()
@@ -270,12 +271,12 @@ class Registry:
         return binding.capability if binding else None
 
     def _build_catalog(self, builder: CatalogBuilder, *, partial: bool) -> Catalog:
-        self._flush()
+        self._flush_cache()
         catalog = builder.catalog(partial=partial, known=self.ids, bound=self.bound)
         catalog = catalog._replace(ceilings=self._ceilings)
         return catalog_without_trust(catalog, self.distrust) if self.distrust else catalog
 
-    def _flush(self) -> None:
+    def _flush_cache(self) -> None:
         if self._cache:
             self._cache.flush()
 
@@ -283,17 +284,17 @@ class Registry:
         """Return an empty builder for all layers."""
         return CatalogBuilder(
             [layout_of(layer) for layer in self._readable_layers()],
-            self._reader(),
+            self._make_reader(),
             environ=self._environ,
         )
 
-    def _reader(self, contents: Mapping[str, bytes] | None = None) -> SpecReader:
+    def _make_reader(self, contents: Mapping[str, bytes] | None = None) -> SpecReader:
         return SpecReader(
             protocols=self._protocols, cache=self._cache, base=self._base, contents=contents,
             ceilings=self._ceilings,
         )  # fmt: skip
 
-    def _absolute(self, path: str) -> str:
+    def _absolute_path(self, path: str) -> str:
         return _posix_path(os.path.join(self._base, path))
 
 
@@ -345,7 +346,7 @@ _KIND_OF_KEY = {
 """The kind of a file by the first of these keys that it has."""
 
 
-def _classify(
+def _sort_paths(
     paths: Iterable[str],
     places: Mapping[str, LayoutFile],
     reader: SpecReader,

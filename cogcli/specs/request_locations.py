@@ -17,9 +17,8 @@ _PREFIXES: Final = ("path", "query", "header", "cookie", "body")
 
 
 class RequestLocation(NamedTuple):
-    """Where a value belongs: in a named parameter, in a named property of the body, or in the body as a whole.
-
-    The name is empty for the whole body.
+    """The location of a value in a request: a named parameter, a named property of the body, or the whole body. The
+    name is empty for the whole body.
     """
 
     kind: Literal["path", "query", "header", "body", "whole"]

@@ -120,13 +120,13 @@ class _Chooser:
 
         If the fallbacks form a cycle, the chain ends before it repeats.
         """
-        source, primary = self._decide()
+        source, primary = self._find_deciding_rule()
         chain = self._build_chain(primary, is_named=source in BY_NAME)
         needed = minimum_conformance(self.capability, self.options)
         return Selection(self.id, source, primary, needed, tuple(self.considered), chain)
 
-    def _decide(self) -> tuple[str, str]:
-        """Return the rule that decides and its binding. Raise BindingResolutionError if no rule names a binding."""
+    def _find_deciding_rule(self) -> tuple[str, str]:
+        """Return the deciding rule and its binding. Raise BindingResolutionError if no rule selects a binding."""
         for rule, find in _RULES.items():
             if rule == "prefer" and not self.options.prefer:
                 continue  # most runs prefer nothing, and each log records the considered rules
@@ -194,9 +194,8 @@ class _Chooser:
         return any(each.eligible for each in self._build_chain(link.binding_id, is_named=False))
 
     def by_override(self) -> EvaluatedRule:
-        """Return the binding that an override names.
-
-        Raise BindingResolutionError `binding.none` if the capability has no binding on the service that it names.
+        """Return the binding that an override selects. Raise BindingResolutionError `binding.none` if the capability
+        has no binding on the overriding service.
         """
         override = self.catalog.host.overrides.get(self.id)
         if override is None:
@@ -243,9 +242,8 @@ class _Chooser:
         return EvaluatedRule("only", None, False, reason)
 
     def _list_non_candidates(self) -> list[str]:
-        """Return the bindings that are not candidates.
-
-        If a replaced capability still fits some bindings, shipped bindings that it does not fit are omitted.
+        """Return the bindings that are not candidates. If a replaced capability still fits some bindings, the shipped
+        bindings that no longer fit are omitted.
         """
         bindings = [
             self.catalog.bindings[name] for name in self.catalog.bindings_of.get(self.id, ())

@@ -28,21 +28,20 @@ def no_binding_error(
         if key.startswith("binding:") and f"/{id}/" in file
     )
     if broken := next(files, ""):
-        return _error(
+        return _build_error(
             "binding.none", id, f"no binding: {broken} has errors", f"cogcli validate {broken}"
         )
     hint = f"add one in bindings/CHANNEL/{id}"
     if candidates:
         hint = f"candidates are used only when named: {_suggest_commands(id, candidates[0])}"
-    return _error("binding.none", id, "no binding", hint)
+    return _build_error("binding.none", id, "no binding", hint)
 
 
 def nothing_named_error(id: str, text: str, hint: str, *, file: str) -> BindingResolutionError:
-    """Return the error `binding.none`: the file that should name a binding names no usable one.
-
-    That file has a problem of its own, which the error refers to by `file`.
+    """Return the error `binding.none` for a file that should name a usable binding but does not. The problem in `file`
+    is reported separately, and the error refers to it.
     """
-    error = _error("binding.none", id, text, hint)
+    error = _build_error("binding.none", id, text, hint)
     error.file = file
     return error
 
@@ -62,7 +61,7 @@ def ambiguous_error(
     )
     hint += _explain_hint(id, rest)
     text = f"{len(ids)} bindings and no rule names one: {_list_names([*usable, *rest])}"
-    return _error("binding.ambiguous", id, text, hint)
+    return _build_error("binding.ambiguous", id, text, hint)
 
 
 def usable_bindings(
@@ -135,7 +134,7 @@ def ineligible_error(
     if not proposed:
         cures += _list_usable(catalog, id, options)
     hint = "\n".join(dict.fromkeys(filter(None, cures)))
-    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, message, hint)
+    error = _build_error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, message, hint)
     binding = catalog.bindings.get(name)
     if binding and len(tried) == 1:
         error.service_id = binding.service
@@ -200,7 +199,7 @@ def _list_names(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _error(code: str, id: str, text: str, hint: str) -> BindingResolutionError:
+def _build_error(code: str, id: str, text: str, hint: str) -> BindingResolutionError:
     error = BindingResolutionError(code, f"capability `{id}`: {text}", hint=hint)
     error.capability_id = id
     return error

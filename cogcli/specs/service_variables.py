@@ -37,10 +37,10 @@ def with_variables(service: Service, environ: Mapping[str, str]) -> Service:
 def _fill_service(service: Service, values: Mapping[str, str]) -> Service:
     defaults = {name: each.default for name, each in service.variables.items() if each.default}
     written = _find_written_addresses(service)
-    made = {key: _fill(text, values) for key, text in written.items()}
+    made = {key: _fill_names(text, values) for key, text in written.items()}
     # A text that is not an address may contain a password, so it is not shown.
     made = {key: text if _is_address(text) else written[key] for key, text in made.items()}
-    by_host = any(address != _fill(written[key], defaults) for key, address in made.items())
+    by_host = any(address != _fill_names(written[key], defaults) for key, address in made.items())
     return service.replace(
         settings={**service.settings, **made},
         values=dict(values),
@@ -56,8 +56,8 @@ def _find_written_addresses(service: Service) -> dict[str, str]:
     return {key: text for key, text in addresses.items() if names_in_address(text)}
 
 
-def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Return a string in which the value replaces each `{name}`, if there is a value."""
+def _fill_names(text: str, values: Mapping[str, str]) -> str:
+    """Return a string with each `{name}` replaced by its value, if it has one."""
     return IN_ADDRESS.sub(lambda match: values.get(match[1], match[0]), text)
 
 
@@ -104,7 +104,7 @@ def address_fault(service: Service) -> str:
     Return an empty string if the address is valid, or if a value is still missing.
     """
     for key, text in service.written.items():
-        if not _is_address(_fill(text, service.values)):
+        if not _is_address(_fill_names(text, service.values)):
             return f"its variables make `{key}` no http or https URL without user info and query"
     return ""
 

@@ -11,10 +11,11 @@ from cogcli.base.named_tuple import NamedTuple
 
 
 class Text(NamedTuple):
-    """Text, optionally one of `choices` or matching `pattern`. `code` and `expected` are for problems with either.
+    """Text, optionally one of `choices` or matching `pattern`.
 
-    `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so it is never displayed.
-    `ids` names the kind of registry ids that are valid, a member of `json_schema.KnownIds`.
+    `code` and `expected` are for problems with either. `hint` is for any problem of the text. A `secretive` text may
+    contain a secret by mistake, so it is never displayed. `ids` is the kind of registry ids that are valid, a member of
+    `json_schema.KnownIds`.
     """
 
     choices: Collection[str] = ()

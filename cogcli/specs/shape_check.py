@@ -31,7 +31,7 @@ from cogcli.specs.unchecked import text_at
 
 def check_shape(shape: Shape, value: object, report: ProblemReport) -> None:
     """Report every difference between a parsed value and its shape. Each message begins with the report's subject."""
-    _check(shape, value, _CheckedPlace(report.part(""), (), report.subject, 0))
+    _check_value(shape, value, _CheckedPlace(report.part(""), (), report.subject, 0))
 
 
 class _CheckedPlace(NamedTuple):
@@ -61,7 +61,7 @@ class _CheckedPlace(NamedTuple):
         self.report.error(code, path, f"{subject}: {message}", hint=hint, key=key is not None)
 
 
-def _check(shape: Shape, value: Any, spot: _CheckedPlace) -> None:
+def _check_value(shape: Shape, value: Any, spot: _CheckedPlace) -> None:
     match shape:
         case Data():
             return
@@ -70,7 +70,7 @@ def _check(shape: Shape, value: Any, spot: _CheckedPlace) -> None:
             if chosen is None:
                 _report_type(shape, value, spot)
             else:
-                _check(chosen, value, spot)
+                _check_value(chosen, value, spot)
         case _ if kind_of(value) != KIND[type(shape)]:
             _report_type(shape, value, spot)
         case Text():
@@ -147,7 +147,7 @@ def _check_list(shape: ListOf, value: list[object], spot: _CheckedPlace) -> None
             f"found {len(value)} {'entry' if len(value) == 1 else 'entries'}, expected {expected}",
         )
     for index, item in enumerate(value):
-        _check(shape.item, item, spot.at_member(index))
+        _check_value(shape.item, item, spot.at_member(index))
 
 
 def _check_map(shape: MapOf, value: Json, spot: _CheckedPlace) -> None:
@@ -158,7 +158,7 @@ def _check_map(shape: MapOf, value: Json, spot: _CheckedPlace) -> None:
         if shape.name.pattern and not shape.name.pattern.fullmatch(name):
             message = f"found name `{name}`, expected {shape.name.expected}"
             spot.error(shape.name.code, message, key=name)
-        _check(shape.value, item, spot.at_member(name))
+        _check_value(shape.value, item, spot.at_member(name))
 
 
 def _check_record(shape: RecordShape, value: Json, spot: _CheckedPlace) -> None:
@@ -168,7 +168,7 @@ def _check_record(shape: RecordShape, value: Json, spot: _CheckedPlace) -> None:
         key = shape.keys.get(name)
         if key is not None:
             if item is not None or (key.required and not key.nullable):
-                _check(key.shape, item, spot.at_member(name))
+                _check_value(key.shape, item, spot.at_member(name))
         elif not shape.open and not is_ignored(name):
             _report_unknown_key(shape, name, value, spot)
     _report_missing_keys(shape, value, spot)

@@ -115,7 +115,7 @@ def _build_spec_shape(cls: type[Spec]) -> Shape:
 def _build_map_shape(names: Any, value: object, limits: Json) -> Shape:
     """Return the shape for a dictionary type.
 
-    It is a list if the dictionary is built from a list whose entries have a key member, a record if the names are
+    It is a list if the dictionary is built from a list whose entries have a key member. It is a record if the names are
     known, otherwise a mapping.
     """
     if "unique" in limits:

@@ -32,9 +32,8 @@ def find_replaced_versions(catalog: Catalog, binding: Binding) -> Sequence[Capab
 
 
 def explain_shipped_misfit(catalog: Catalog, binding: Binding) -> str:
-    """Return why a shipped binding does not fit the capability that replaces its own, with the file.
-
-    Return an empty string if it fits, and for bindings that are not shipped.
+    """Return why a shipped binding does not fit the capability that replaces its own, and the file. Empty if the
+    binding fits or is not shipped.
     """
     before, capability = (
         find_replaced_versions(catalog, binding),

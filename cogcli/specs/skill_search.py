@@ -74,9 +74,8 @@ class SkillAnswer(NamedTuple):
 
 
 class SearchWords(Record):
-    """The words in the metadata of a skill or capability by which it is found.
-
-    The metadata of a skill is not checked: the lists may contain values that are not strings.
+    """The search words in the metadata of a skill or capability. The metadata of a skill is not checked, so the lists
+    may contain values that are not strings.
     """
 
     tags: list[object]

@@ -70,7 +70,7 @@ class SpecReader:
         key = (location.kind, location.path)
         spec_file = self._loaded.get(key)
         if spec_file is None:
-            spec_file = self._loaded[key] = self._load(location)
+            spec_file = self._loaded[key] = self._load_file(location)
         return spec_file
 
     def entries(self, location: LayoutFile) -> Json:
@@ -92,14 +92,14 @@ class SpecReader:
         return reader.read_file(path, file=file, limits=limits)[1]
 
     def _load_entry(self, location: LayoutFile) -> SpecFile:
-        """Return one service of a file with several services. Its pin covers only its own entry."""
+        """Return one service of a file with several services. Its pin covers only this entry."""
         expected = self.entries(location).get(location.id)
         raw = None if expected is None else {"id": location.id, **expected}
         return SpecFile(
             location, self.display_path(location.path), location.id, digest_of(expected), raw, []
         )
 
-    def _load(self, location: LayoutFile) -> SpecFile:
+    def _load_file(self, location: LayoutFile) -> SpecFile:
         file = self.display_path(location.path)
         read = SpecFile(
             location,

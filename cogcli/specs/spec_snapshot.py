@@ -44,9 +44,8 @@ def document_of(catalog: Catalog) -> Json:
 
 
 def catalog_of(document: Json, protocols: Protocols) -> Catalog:
-    """Return the catalog in such a document, with all services untrusted.
-
-    Raise ValueError, KeyError, TypeError or AttributeError for an invalid document.
+    """Return the catalog in a snapshot document, with all services untrusted. Raise ValueError, KeyError, TypeError or
+    AttributeError for an invalid document.
     """
     catalog = Catalog(
         skills={}, capabilities={}, bindings={}, bindings_of={}, services={}, packs={}, raw={}, partial=True,
@@ -74,11 +73,13 @@ def without_secret_requirements(catalog: Catalog) -> Catalog:
     kinds: tuple[Json, ...] = (catalog.skills, catalog.capabilities)
     for specs in kinds:
         for id, spec in specs.items():
-            specs[id] = spec.replace(inputs=_relax(spec.inputs), outputs=_relax(spec.outputs))
+            specs[id] = spec.replace(
+                inputs=_relax_masked(spec.inputs), outputs=_relax_masked(spec.outputs)
+            )
     return catalog
 
 
-def _relax(fields: Fields) -> Fields:
+def _relax_masked(fields: Fields) -> Fields:
     """Return the fields without requirements on masked values, which are always text."""
     relaxed = dict(fields)
     for name, field in fields.items():
@@ -89,10 +90,10 @@ def _relax(fields: Fields) -> Fields:
 
 
 class _PinnedKind(NamedTuple):
-    """How specs of one kind are stored.
+    """The storage of specs of one kind.
 
     It has their table in a catalog, the members with their positions, the function that builds them, and the function
-    that finds credentials in them. A kind without the last one cannot have credentials.
+    that finds credentials in them. A kind without the last one cannot contain credentials.
     """
 
     table: str

@@ -39,9 +39,9 @@ class TextSlot(NamedTuple):
 class ValuePart(NamedTuple):
     """One part of a value.
 
-    `kind` is `plain` for a string, `text` for the text of a `$text`, `literal` for a `$literal`, `odd` for an invalid
-    `$text`, `mixed` for a `$literal` or `$text` with other keys. In the last case `path` ends with one of these two
-    keys. `braces` is an object with a single key, which is a path, and no value.
+    `kind` is `plain` for a string, `text` for the text of a `$text`, `literal` for a `$literal`, and `odd` for an
+    invalid `$text`. It is `mixed` for a `$literal` or `$text` with other keys; then `path` ends with one of these two
+    keys. It is `braces` for an object whose single key is a path without a value.
     """
 
     kind: Literal["plain", "text", "literal", "odd", "mixed", "braces"]

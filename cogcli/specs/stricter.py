@@ -70,7 +70,7 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
     }
     gates = {phase: _list_merged_gates(present, earlier, phase) for phase in GATES}
     lists = {
-        key: list(_union(getattr(earlier, key), getattr(present, key)))
+        key: list(_ordered_union(getattr(earlier, key), getattr(present, key)))
         for key in ("allowed_targets", "scope_constraints")
     }
     demands = {key: value for key, value in (lists | gates).items() if value}
@@ -97,5 +97,5 @@ def _merge_gates(present: tuple[Gate, ...], earlier: tuple[Gate, ...]) -> tuple[
     return tuple(found)
 
 
-def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+def _ordered_union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))

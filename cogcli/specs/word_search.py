@@ -54,7 +54,7 @@ class SearchHits(NamedTuple):
 
 
 def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> SearchHits:
-    """Return the strings that match these words. A string whose key is one of the words comes first."""
+    """Return the strings that match these words. A string whose key is one of the words is first."""
     stems_to_find = stems(" ".join(words))
     weights = {key: weight.value for key, weight in weigh(stems_to_find, texts).items()}
     exact = [key for key in texts if key in [*words]]

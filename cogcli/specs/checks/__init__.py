@@ -54,17 +54,16 @@ def check(
 ) -> list[Problem]:
     """Return all problems of a catalog in order, including those found when its files were read.
 
-    For the closure of one skill, only problems in files that it needs are returned: of bindings and services, the
-    chosen ones and their fallbacks. If files are given by name, only their problems are returned.
-
-    If a later layer makes a shipped file unusable, the problem has severity R. With `shipped_too` it is an ordinary
-    error. Raise UnusableEnvironment for an unknown schema engine.
+    For the closure of one skill, only problems in required files are returned. Of bindings and services, these are the
+    chosen ones and their fallbacks. If files are given by name, only their problems are returned. If a later layer
+    makes a shipped file unusable, the problem has severity R; with `shipped_too` it is an ordinary error. Raise
+    UnusableEnvironment for an unknown schema engine.
     """
-    found = _problems(catalog, options or SelectionOptions())
+    found = _find_problems(catalog, options or SelectionOptions())
     return found if shipped_too else lower_shipped_errors(catalog, found)
 
 
-def _problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
+def _find_problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
     require_engine()
     context = CheckContext(catalog, options)
     for check_one in CHECKS.values():

@@ -67,7 +67,7 @@ def check_bindings(context: CheckContext) -> None:
 
 
 def _check_page(binding: Binding, capability: Capability, report: ProblemReport) -> None:
-    """Report pages of a capability that may have effects, and an output that holds no list."""
+    """Report paging for a capability that may have effects, and a paged output that is not a list."""
     if binding.page is None:
         return
     if capability.effect != "none":
@@ -218,9 +218,9 @@ def _check_files(binding: Binding, capability: Capability, report: ProblemReport
 def _check_sent_files(
     context: CheckContext, binding: Binding, capability: Capability, report: ProblemReport
 ) -> None:
-    """Report files of inputs where a request would send their path and digest instead of their content.
+    """Report file inputs where a request would send the file's path and digest instead of its content.
 
-    What a document says of a whole request value is checked with the document. A Python function gets path and digest.
+    A whole request value is checked with the service's document. A Python function receives path and digest.
     """
     protocol = context.protocols.get(binding.protocol)
     if protocol is None or protocol.in_process:

@@ -56,7 +56,7 @@ class Dataflow:
 
     def _note_shape(self, place: StatePath, shape: InnerShape) -> None:
         known = self.shapes.setdefault(place, [shape])
-        if known and not any(each is shape or each.is_like(shape) for each in known):
+        if known and not any(each is shape or each.has_same_declaration(shape) for each in known):
             known.append(shape)
         if len(known) > MAX_SHAPES:
             known.clear()
@@ -148,10 +148,8 @@ def _check_sure_writer(flow: Dataflow, position: int, read: Read, earlier_writer
 
 
 def _may_be_unwritten(fact: StepFacts, read: Read) -> bool:
-    """Return whether the place of a read is allowed to be unwritten.
-
-    This is the case if a missing value is null, if the condition of the step tests the place, or if the step itself
-    writes the place in the previous iteration.
+    """Return whether a read may find no value: a missing value is null, or the condition of the step tests the path. A
+    read of the step's own write in the previous iteration may, too.
     """
     reference = read.reference
     if read.lenient or any(guard.lenient and guard.reference == reference for guard in fact.guards):

@@ -125,9 +125,8 @@ def _sort_indices(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def _find_cycle(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return the indices of a cycle of dependencies, with the first index repeated at the end.
-
-    Empty if there is none.
+    """Return the indices of a cycle of dependencies, with the first index repeated at the end. Empty without a
+    cycle.
     """
     state = [0] * len(dependencies)
     for start in range(len(dependencies)):

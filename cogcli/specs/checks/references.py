@@ -95,9 +95,10 @@ def guess_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
 
 
 def _find_target_of_step(path: str, skill: Skill) -> str:
-    """Return the target that holds a step's output, for a path in the syntax of other tools.
+    """Return the target that contains a step's output, for a path in the syntax of other tools. Return an empty string
+    if no target does.
 
-    An example of such a path is `steps.fetch.outputs.total`. Return an empty string if there is no such target.
+    An example of such a path is `steps.fetch.outputs.total`.
     """
     words = path.split(".")
     outputs = [step.output or {} for step in skill.steps if step.id in words]

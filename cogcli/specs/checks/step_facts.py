@@ -64,10 +64,11 @@ class Interface(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A reference that a step reads, with its path in the step. `wanted` is the field that it fills alone, if any.
+    """A reference that a step reads, with its path in the step.
 
-    In an expression or a `$text`, `text` is the whole text and `offset` the position of the reference in it. `lenient`:
-    a missing value is null. `own`: writes of the step itself can be read. `filled`: the value becomes part of a string.
+    `wanted` is the field whose whole value is the reference, if any. In an expression or a `$text`, `text` is the whole
+    text and `offset` the position of the reference in it. `lenient`: a missing value is null. `own`: writes of the step
+    itself can be read. `filled`: the value becomes part of a string.
     """
 
     reference: Reference
@@ -95,9 +96,8 @@ class Read(NamedTuple):
 
 
 class PlannedWrite(NamedTuple):
-    """A target that a step writes, with its path in the step.
-
-    `field` declares the value. `maybe` is whether the target may stay unwritten.
+    """A target that a step writes, with its path in the step. `field` is the declaration of the value. `maybe` is
+    whether the target may stay unwritten.
     """
 
     target: Target
