@@ -117,7 +117,7 @@ def shorten_json(value: object, max_bytes: int) -> tuple[object, bool]:
 
 
 def _first_members(value: Json, max_bytes: int) -> Json:
-    """Return the members of an object that have room, each shortened to the rest of it."""
+    """Return the members of an object that fit, each shortened to the remaining bytes."""
     members: Json = {}
     for name, item in value.items():
         max_bytes -= json_size(name) + 2
@@ -129,7 +129,7 @@ def _first_members(value: Json, max_bytes: int) -> Json:
 
 
 def _first_items(value: list[object], max_bytes: int) -> list[object]:
-    """Return the items of a list that have room, each shortened to the rest of it."""
+    """Return the items of a list that fit, each shortened to the remaining bytes."""
     items: list[object] = []
     for item in value:
         max_bytes -= 1

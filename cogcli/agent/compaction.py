@@ -53,7 +53,7 @@ def compact_messages(
     text = summary or " ".join(
         first_sentence(each.content) for each in oldest if each.role == "user"
     )
-    block = _block(oldest, text, max_tokens // _SHARE, tokenizer)
+    block = _summary_block(oldest, text, max_tokens // _SHARE, tokenizer)
     kept = tuple(messages[start:])
     return Compaction(block, tuple(messages[:start]), kept, sum(sizes[:start]))
 
@@ -67,7 +67,7 @@ def _find_first_kept(sizes: Sequence[int], max_tokens: int) -> int:
     return start
 
 
-def _block(
+def _summary_block(
     oldest: Sequence[ConversationMessage], text: str, max_tokens: int, tokenizer: Tokenizer
 ) -> ContextBlock:
     content = cut_text(text, max_tokens, tokenizer.count, tokenizer).text

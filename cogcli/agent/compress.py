@@ -31,11 +31,11 @@ def compress_for_context(
     found = {
         "GOAL": reasoning.goal,
         "STRATEGY": reasoning.strategy,
-        "FACTS": "; ".join(_pairs(reasoning.facts, _FACTS)),
+        "FACTS": "; ".join(_labeled_texts(reasoning.facts, _FACTS)),
         "INSIGHTS": "; ".join(reasoning.insights[-_RECENT:]),
         "LAST THINKING": cut_text(last, _LAST_THINKING).text,
     }
-    return _digest(found, max_tokens, tokenizer)
+    return _render_digest(found, max_tokens, tokenizer)
 
 
 def compress_for_injection(
@@ -45,12 +45,12 @@ def compress_for_injection(
     found = {
         "COMMUNICATION": profile.communication_style,
         "CURRENT GOALS": "; ".join(profile.goals[-_RECENT:]),
-        "PREFERENCES": ", ".join(_pairs(profile.preferences, _MANY)),
-        "ACTIVE PROJECTS": "; ".join(_pairs(profile.projects, _RECENT)),
+        "PREFERENCES": ", ".join(_labeled_texts(profile.preferences, _MANY)),
+        "ACTIVE PROJECTS": "; ".join(_labeled_texts(profile.projects, _RECENT)),
         "EXPERTISE": ", ".join(profile.expertise_areas[-_MANY:]),
         "CONSTRAINTS": "; ".join(profile.constraints[-_RECENT:]),
     }
-    return _digest(found, max_tokens, tokenizer)
+    return _render_digest(found, max_tokens, tokenizer)
 
 
 def get_situated_context(state: AgentState) -> str:
@@ -66,12 +66,14 @@ def digest_lines(digest: str, origin: str) -> list[DataLine]:
     return [DataLine(f"{origin}:{number}", origin, "untrusted", line) for number, line in lines]
 
 
-def _pairs(members: Json, maximum: int) -> Iterable[str]:
+def _labeled_texts(members: Json, maximum: int) -> Iterable[str]:
     for name, value in list(members.items())[-maximum:]:
         yield f"{name}: {value if isinstance(value, str) else json_text(value)}"
 
 
-def _digest(text_by_label: Mapping[str, str], max_tokens: int, tokenizer: Tokenizer) -> CutText:
+def _render_digest(
+    text_by_label: Mapping[str, str], max_tokens: int, tokenizer: Tokenizer
+) -> CutText:
     """Return lines of labels and texts. Line ends in texts are removed, so that no text looks like another label."""
     lines = [
         f"{label}: {visible(encodable(text))}" for label, text in text_by_label.items() if text

@@ -50,7 +50,7 @@ _SUMMARIZE: Final = (
 
 def build_extract_prompt(interaction: Json, tokenizer: Tokenizer = ESTIMATE) -> Prompt:
     """Return the prompt of an `extract` job, for one interaction `{query, response, success}`."""
-    return _prompt(_EXTRACT, [_section("INTERACTION:", [interaction])], tokenizer)
+    return _build_prompt(_EXTRACT, [_interaction_section("INTERACTION:", [interaction])], tokenizer)
 
 
 def build_synthesis_prompt(
@@ -65,14 +65,16 @@ def build_synthesis_prompt(
     ]
     sections = [
         DataSection("CURRENT PROFILE:", lines),
-        _section("RECENT INTERACTIONS:", interactions),
+        _interaction_section("RECENT INTERACTIONS:", interactions),
     ]
-    return _prompt(_SYNTHESIZE, sections, tokenizer)
+    return _build_prompt(_SYNTHESIZE, sections, tokenizer)
 
 
 def build_summary_prompt(messages: Sequence[Json], tokenizer: Tokenizer = ESTIMATE) -> Prompt:
     """Return the prompt for the summary of the oldest messages of a conversation."""
-    return _prompt(_SUMMARIZE, [DataSection("CONVERSATION:", message_lines(messages))], tokenizer)
+    return _build_prompt(
+        _SUMMARIZE, [DataSection("CONVERSATION:", message_lines(messages))], tokenizer
+    )
 
 
 def parse_summary(text: str | bytes) -> str | ReplyProblem:
@@ -87,7 +89,7 @@ def parse_summary(text: str | bytes) -> str | ReplyProblem:
     return ReplyProblem("bad_type", "/summary", "expected text")
 
 
-def _section(name: str, interactions: Iterable[Json]) -> DataSection:
+def _interaction_section(name: str, interactions: Iterable[Json]) -> DataSection:
     newest = list(enumerate(interactions))[::-1]
     seen = ((n, {key: each.get(key) for key in _SEEN}) for n, each in newest)
     return DataSection(
@@ -96,7 +98,7 @@ def _section(name: str, interactions: Iterable[Json]) -> DataSection:
     )
 
 
-def _prompt(
+def _build_prompt(
     instructions: tuple[str, str], sections: Sequence[DataSection], tokenizer: Tokenizer
 ) -> Prompt:
     system = "\n".join((instructions[0], _DATA_ONLY, instructions[1]))

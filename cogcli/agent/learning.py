@@ -73,8 +73,8 @@ def parse_learned(
 ) -> LearnedStatements | ReplyProblem:
     """Return the statements of a model's reply to a job of this kind, compared with the profile.
 
-    A synthesis gives a field in full, so that entries that it leaves out are removed; nothing is removed if the model
-    did not see all of the profile (`sees_all`).
+    A synthesis contains each field completely, so entries missing in it are removed. Nothing is removed if the model
+    did not see the whole profile (`sees_all`).
     """
     notes: list[Note] = []
     found = read_object(text, notes)
@@ -104,7 +104,7 @@ def statements_of(members: Json, kind: str, notes: list[Note]) -> list[Statement
     keys, statements = KEYS[kind], list[Statement | None]()
     for key, value in members.items():
         if key in keys:
-            entries = _entries(key, keys[key], value, notes)
+            entries = _named_entries(key, keys[key], value, notes)
             statements += [
                 bound_statement(Statement(keys[key], item, name), key, notes)
                 for name, item in entries
@@ -114,8 +114,10 @@ def statements_of(members: Json, kind: str, notes: list[Note]) -> list[Statement
     return [each for each in statements if each]
 
 
-def _entries(key: str, field: str, value: object, notes: list[Note]) -> list[tuple[str, object]]:
-    """Return the entries of a member, each with its name, which is empty for entries of lists and single texts."""
+def _named_entries(
+    key: str, field: str, value: object, notes: list[Note]
+) -> list[tuple[str, object]]:
+    """Return the entries of a member as (name, value). The name is empty for entries of lists and single texts."""
     expected = "a list"
     if field in NAMED:
         expected = "an object"

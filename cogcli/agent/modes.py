@@ -28,10 +28,10 @@ class Switch(NamedTuple):
 
 
 def resolve_mode(requested_mode: str, risk: str, template_steps: int, last_run_failed: bool) -> str:
-    """Return the mode of the first prompt, `fast` or `deep`.
+    """Return the mode of the first prompt, `fast` or `deep`. The requested mode has priority.
 
-    It is the requested one, or else follows from the risk of the intent (an approval mode, or empty), the steps
-    of its template, and the end of the session's last run.
+    Otherwise it depends on the risk of the intent (an approval mode, or empty) and the number of steps in its template.
+    It also depends on whether the session's last run failed.
     """
     if requested_mode in CALLS:
         return requested_mode

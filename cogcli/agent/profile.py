@@ -98,7 +98,9 @@ def statement_from(predicate: str, value: object) -> Statement | None:
 
 
 def compare(profile: UserProfile, statement: Statement) -> Statement:
-    """Return the statement in the known spelling, with the value that it contradicts."""
+    """Return the statement with the spelling used in the profile, and the profile's value if it contradicts the
+    statement.
+    """
     held = getattr(profile, statement.field)
     if statement.field == STYLE:
         return _compare_value(statement, held or None)
@@ -115,9 +117,9 @@ def find_removed(profile: UserProfile, statements: Sequence[Statement]) -> list[
     removed = []
     for field in dict.fromkeys(each.field for each in statements if each.field != STYLE):
         given = [each for each in statements if each.field == field]
-        kept = {_fold(each.name if field in NAMED else each.value) for each in given}
+        kept = {_fold_case(each.name if field in NAMED else each.value) for each in given}
         held = getattr(profile, field)
-        gone = (name for name in held if _fold(name) not in kept)
+        gone = (name for name in held if _fold_case(name) not in kept)
         values = held if field in NAMED else {name: name for name in held}
         removed += [Statement(field, None, name, values[name]) for name in gone]
     return removed
@@ -125,12 +127,12 @@ def find_removed(profile: UserProfile, statements: Sequence[Statement]) -> list[
 
 def _match_spelling(text: str, known_texts: Iterable[str]) -> str:
     """Return the known text that is equal but for case and white space, else this one."""
-    return next((each for each in known_texts if _fold(each) == _fold(text)), text)
+    return next((each for each in known_texts if _fold_case(each) == _fold_case(text)), text)
 
 
 def _compare_value(statement: Statement, known_value: object) -> Statement:
     """Return the statement with the known value if that is equal, else with it as a contradiction."""
-    if known_value is not None and _fold(known_value) == _fold(statement.value):
+    if known_value is not None and _fold_case(known_value) == _fold_case(statement.value):
         return statement._replace(value=known_value, contradicts=None)
     return statement._replace(contradicts=known_value)
 
@@ -159,7 +161,7 @@ def apply_statement(profile: UserProfile, statement: Statement, notes: list[Note
     if field == STYLE:
         changes[field] = found.value
     elif field in NAMED:
-        kept = [(name, held[name]) for name in held if _fold(name) != _fold(found.name)]
+        kept = [(name, held[name]) for name in held if _fold_case(name) != _fold_case(found.name)]
         changes[field] = dict(
             newest((*kept, (found.name, found.value)), MAX_PROFILE_ITEMS[field], field, notes)
         )
@@ -196,5 +198,5 @@ def fold_profile(
     )
 
 
-def _fold(value: object) -> object:
+def _fold_case(value: object) -> object:
     return value.strip().casefold() if isinstance(value, str) else value

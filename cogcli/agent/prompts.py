@@ -83,9 +83,9 @@ def build_reasoning_prompt(
     """
     if mode not in CALLS:
         raise ValueError(f"a prompt is in mode fast or deep, not `{mode}`")
-    blocks = _blocks(compiled)
-    system = _system(compiled, blocks)
-    developer = _developer(compiled, blocks, tools, mode)
+    blocks = _blocks_by_bucket(compiled)
+    system = _system_text(compiled, blocks)
+    developer = _developer_text(compiled, blocks, tools, mode)
     fixed = [
         PromptSection("system", tokenizer.count(system)),
         PromptSection("developer", tokenizer.count(developer)),
@@ -93,11 +93,15 @@ def build_reasoning_prompt(
     execution = state.execution
     iteration = f"Iteration {execution.iteration + 1}/{execution.max_iterations}"
     room = max_tokens - sum(each.tokens for each in fixed) - tokenizer.count(iteration)
-    data = _data(state, compiled, blocks, list(notices), tokenizer)
+    data = _build_sections(state, compiled, blocks, list(notices), tokenizer)
     fitted = fit_sections(data.sections, room, tokenizer)
     content = "\n".join((*(each.text for each in fitted), iteration))
     return Prompt(
-        (_message("system", system), _message("developer", developer), _message("user", content)),
+        (
+            _build_message("system", system),
+            _build_message("developer", developer),
+            _build_message("user", content),
+        ),
         (
             *fixed,
             *(each.size for each in fitted),
@@ -111,7 +115,7 @@ def build_conversation_context(state: AgentState) -> tuple[dict[str, str], ...]:
     """Return the conversation as messages whose texts are lines of data."""
     lines = message_lines(state.execution.messages)
     return tuple(
-        _message("assistant" if line.origin == "assistant" else "user", line.render())
+        _build_message("assistant" if line.origin == "assistant" else "user", line.render())
         for line in lines
     )
 
@@ -143,7 +147,7 @@ def repair_prompt(
     )
 
 
-def _message(role: str, content: str) -> dict[str, str]:
+def _build_message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
@@ -166,7 +170,7 @@ class _Block(Record):
 _Blocks = defaultdict[str, list[_Block]]
 
 
-def _blocks(context: Json) -> _Blocks:
+def _blocks_by_bucket(context: Json) -> _Blocks:
     """Return the blocks of the compiled context by bucket."""
     found: _Blocks = defaultdict(list)
     for json in context["compiled_prompt"]["context_blocks"]:
@@ -175,12 +179,12 @@ def _blocks(context: Json) -> _Blocks:
     return found
 
 
-def _system(context: Json, blocks: _Blocks) -> str:
-    never = [_item(block.content) for block in blocks["policy"] if block.is_prohibition]
+def _system_text(context: Json, blocks: _Blocks) -> str:
+    never = [_list_item(block.content) for block in blocks["policy"] if block.is_prohibition]
     return "\n".join((context["compiled_prompt"]["system"], *never, _DATA_ONLY))
 
 
-def _developer(
+def _developer_text(
     context: Json,
     blocks: _Blocks,
     tools: Iterable[ToolSpec],
@@ -196,7 +200,7 @@ def _developer(
     facts = [f"Facts to find first: {', '.join(awaited)}."] if awaited else []
     return "\n".join((
         f"At most {CALLS[mode]} tool calls in a reply.",
-        *map(_item, (*rules, *objectives, *facts)),
+        *map(_list_item, (*rules, *objectives, *facts)),
         "Tools:",
         *map(render_tool, tools),
         _MODES[mode],
@@ -204,8 +208,8 @@ def _developer(
     ))  # fmt: skip
 
 
-def _item(text: str) -> str:
-    """Return a text of the pack as an item; further lines are indented, so that none looks like a header."""
+def _list_item(text: str) -> str:
+    """Return a text of the pack as a list item. Further lines are indented, so that none looks like a header."""
     return "- " + "\n  ".join(text.splitlines())
 
 
@@ -215,7 +219,7 @@ def render_tool(tool: ToolSpec) -> str:
     return f"- {word_from(tool.name)}: {json_text(tool.description)}{awaits} Arguments: {json_text(tool.parameters)}"
 
 
-def _request(task: Json) -> Iterator[DataLine]:
+def _request_lines(task: Json) -> Iterator[DataLine]:
     yield DataLine("request", "user", "untrusted", task["message"])
     if task["params"]:
         yield DataLine("params", "user", "untrusted", json_text(task["params"]))
@@ -228,21 +232,21 @@ def _request(task: Json) -> Iterator[DataLine]:
         yield DataLine("attachment", "user", "untrusted", json_text(each))
 
 
-class _Data(NamedTuple):
-    """The sections of data, and what the digests in them lack."""
+class _DataSections(NamedTuple):
+    """The sections of data, and the omissions of their digests."""
 
     sections: list[DataSection]
     cuts: tuple[PromptCut, ...]
 
 
-def _data(
+def _build_sections(
     state: AgentState,
     context: Json,
     blocks: _Blocks,
     notices: Sequence[Json],
     tokenizer: Tokenizer,
-) -> _Data:
-    request, profile = list(_request(context["compiled_prompt"]["task"])), state.user_profile
+) -> _DataSections:
+    request, profile = list(_request_lines(context["compiled_prompt"]["task"])), state.user_profile
     reasoning = compress_for_context(state.reasoning, tokenizer=tokenizer)
     user = compress_for_injection(profile, tokenizer=tokenizer) if profile else CutText("")
     memory = [*blocks["memory"], *blocks["session"]]
@@ -254,8 +258,8 @@ def _data(
         (digest_lines(reasoning.text, "reasoning"), reasoning.truncated),
         _block_lines(blocks["evidence"]),
         _block_lines(memory),
-        (_results(completed), any(each.truncated for each in completed[-_IN_FULL:])),
-        (_notices([*loops, *others], state.execution.draft_response), False),
+        (_result_lines(completed), any(each.truncated for each in completed[-_IN_FULL:])),
+        (_notice_lines([*loops, *others], state.execution.draft_response), False),
     )
     kept = (len(request), 0, len(blocks["evidence"]), len(memory), 0, len(loops))
     sections = [
@@ -266,7 +270,7 @@ def _data(
     cuts = (
         PromptCut(name, each.missing, "digest") for name, each in digests.items() if each.truncated
     )
-    return _Data(sections, tuple(cuts))
+    return _DataSections(sections, tuple(cuts))
 
 
 def _block_lines(blocks: Sequence[_Block]) -> tuple[list[DataLine], bool]:
@@ -283,7 +287,7 @@ def _block_line(block: _Block) -> DataLine:
     return DataLine(block.block_id, origin, block.trust, block.content)
 
 
-def _results(calls: Sequence[CompletedCall]) -> list[DataLine]:
+def _result_lines(calls: Sequence[CompletedCall]) -> list[DataLine]:
     """Return the newest results first: three in full, two more by status."""
     newest = list(enumerate(calls))[: -(_IN_FULL + _BY_STATUS) - 1 : -1]
     return [
@@ -302,7 +306,7 @@ def _result_members(result: CompletedCall, in_full: bool) -> Json:
     return members if in_full else {key: members.get(key) for key in ("name", "success", "step")}
 
 
-def _notices(notices: Iterable[Json], draft: str | None) -> list[DataLine]:
+def _notice_lines(notices: Iterable[Json], draft: str | None) -> list[DataLine]:
     lines = [
         DataLine(f"notice:{number}", "runtime", "verified", json_text(dict(notice)))
         for number, notice in enumerate(notices)

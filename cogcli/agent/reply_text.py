@@ -26,8 +26,11 @@ _LITERAL: Final = re.compile(
 
 
 class ReplyProblem(NamedTuple):
-    """The reason why a reply is unusable. `code` is not_json, not_object, empty_reply, too_large, bad_type or
-    too_many_calls; `pointer` is a JSON pointer into the reply, empty for all of it."""
+    """The reason why a reply is unusable.
+
+    `code` is not_json, not_object, empty_reply, too_large, bad_type or too_many_calls. `pointer` is a JSON pointer into
+    the reply, empty for the whole reply.
+    """
 
     code: str
     pointer: str
@@ -42,14 +45,14 @@ def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
     """Return the object of a text, or the first one in it, with a note. A list with one object is
     read as that object. Text after the object is ignored.
     """
-    if _size(text) > MAX_BYTES:
+    if _byte_size(text) > MAX_BYTES:
         return ReplyProblem("too_large", "", f"more than {MAX_BYTES} bytes")
     try:
-        value = _strict(text)
+        value = _parse_strictly(text)
     except InvalidJson as refused:
         found = _first_object(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
         try:
-            value = _strict(found)
+            value = _parse_strictly(found)
         except InvalidJson as inner:
             problem = inner if found else refused
             return ReplyProblem("not_json", "", str(problem))
@@ -61,11 +64,11 @@ def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
     return ReplyProblem("not_object", "", f"expected an object, found {kind_of(value)}")
 
 
-def _strict(text: str | bytes) -> object:
+def _parse_strictly(text: str | bytes) -> object:
     return loads(text, max_bytes=MAX_BYTES)
 
 
-def _size(text: str | bytes) -> int:
+def _byte_size(text: str | bytes) -> int:
     return len(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
 
 
@@ -91,7 +94,7 @@ def partial_response(text: str) -> str:
         shown = token[0]
         place = (depth, key)
         if place == (1, '"response"') and shown[0] == '"':
-            return _readable(shown)
+            return _decode_partial(shown)
         if place == (2, '"tool_calls"') and shown == "{":
             return ""
         if depth == 1 and shown in ":,":
@@ -101,7 +104,7 @@ def partial_response(text: str) -> str:
     return ""
 
 
-def _readable(literal: str) -> str:
+def _decode_partial(literal: str) -> str:
     """Return the text of a JSON string whose end may be missing."""
     found = _LITERAL.match(literal)
     try:

@@ -30,7 +30,7 @@ class PromptCut(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """The messages `{role, content}` for a model, with the sizes of their sections and what they lack."""
+    """The messages `{role, content}` for a model, with the sizes of their sections and the omitted content."""
 
     messages: tuple[dict[str, str], ...]
     sections: tuple[PromptSection, ...] = ()
@@ -74,7 +74,9 @@ class FittedSection(NamedTuple):
 def fit_sections(
     sections: Iterable[DataSection], max_tokens: int, tokenizer: Tokenizer
 ) -> list[FittedSection]:
-    """Fit the sections into `max_tokens` tokens. The last ones shrink first. Headers and kept lines stay."""
+    """Fit the sections into `max_tokens` tokens. The last sections shrink first. Headers and kept lines are never
+    removed.
+    """
     fitted = [
         _render_section(section, [line.render() for line in section.lines], tokenizer)
         for section in sections
@@ -84,14 +86,14 @@ def fit_sections(
     for place in reversed(range(len(fitted))):
         if over > 0 and len(given[place].lines) > given[place].kept:
             before = fitted[place].size.tokens
-            shorter = _shrink(given[place], before - over, tokenizer)
+            shorter = _shrink_section(given[place], before - over, tokenizer)
             if shorter.size.tokens < before:  # the marker may be longer than what it stands for
                 fitted[place] = shorter
                 over -= before - shorter.size.tokens
     return fitted
 
 
-def _shrink(section: DataSection, max_tokens: int, tokenizer: Tokenizer) -> FittedSection:
+def _shrink_section(section: DataSection, max_tokens: int, tokenizer: Tokenizer) -> FittedSection:
     """Return the first lines of the section, the next one truncated at a word, and the number of missing tokens."""
     sizes = [tokenizer.count(line.render()) + 1 for line in section.lines]
     tokens_left = (

@@ -104,8 +104,9 @@ class ExecutionState(NamedTuple):
 
 
 class ReasoningContext(NamedTuple):
-    """The reasoning of an agent so far. Facts are key and value, the newest last; thoughts are `{thinking, tool_calls,
-    timestamp}`."""
+    """The earlier reasoning of an agent. Facts are (key, value), the newest last; thoughts are `{thinking, tool_calls,
+    timestamp}`.
+    """
 
     goal: str = ""
     facts: Json = NOTHING

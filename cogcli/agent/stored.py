@@ -21,8 +21,8 @@ class NewerStateVersion(UnreadableState):
     """A state of a later version."""
 
 
-class _Kind(NamedTuple):
-    """What a stored member must be."""
+class _StoredKind(NamedTuple):
+    """The required type of a stored member."""
 
     name: str
     base: type
@@ -40,14 +40,14 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Final = {
-    "str": _Kind("text", str),
-    "str | None": _Kind("text", str, nullable=True),
-    "int": _Kind("number", int),
-    "bool": _Kind("boolean", bool),
-    "Json": _Kind("object", dict),
-    "dict[str, str]": _Kind("object", dict),
-    "tuple[str, ...]": _Kind("texts", list, str),
-    "tuple[Json, ...]": _Kind("objects", list, dict),
+    "str": _StoredKind("text", str),
+    "str | None": _StoredKind("text", str, nullable=True),
+    "int": _StoredKind("number", int),
+    "bool": _StoredKind("boolean", bool),
+    "Json": _StoredKind("object", dict),
+    "dict[str, str]": _StoredKind("object", dict),
+    "tuple[str, ...]": _StoredKind("texts", list, str),
+    "tuple[Json, ...]": _StoredKind("objects", list, dict),
 }
 """The kinds of members by the annotation of their field."""
 _Stored = TypeVar("_Stored")

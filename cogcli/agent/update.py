@@ -74,10 +74,10 @@ class UpdateResult(NamedTuple, Generic[State]):
     notes: tuple[Note, ...] = ()
 
 
-def _change(
+def _bounded_change(
     apply: Callable[[AgentState, Input, str, list[Note]], AgentState],
 ) -> Callable[[AgentState, Input, str], UpdateResult[AgentState]]:
-    """Make a change that checks its time, and bounds the whole state and the notes."""
+    """Return a decorated change that checks its time, and bounds the whole state and the notes."""
 
     @wraps(apply)
     def change(state: AgentState, given: Input, now: str) -> UpdateResult[AgentState]:
@@ -121,7 +121,7 @@ def new_state(
 
 
 def should_continue(state: AgentState) -> bool:
-    """Return whether another turn follows: there is no response and no stop reason, and an iteration is left."""
+    """Return whether another turn follows: no response, no stop reason, and at least one iteration left."""
     execution = state.execution
     ended = execution.response or execution.stop_reason
     return not ended and execution.iteration < execution.max_iterations
@@ -133,7 +133,7 @@ def advance_iteration(state: AgentState) -> AgentState:
     return state._replace(execution=execution._replace(iteration=execution.iteration + 1))
 
 
-@_change
+@_bounded_change
 def add_message(state: AgentState, message: Json, now: str, notes: list[Note]) -> AgentState:
     """Add a message `{role, content}` of the user or the assistant to the conversation."""
     found, given = read_record(ConversationMessage, message), message.get("content")
@@ -146,7 +146,7 @@ def add_message(state: AgentState, message: Json, now: str, notes: list[Note]) -
     return _with_execution(state, messages=kept)
 
 
-@_change
+@_bounded_change
 def add_notification(
     state: AgentState, notification: Json, now: str, notes: list[Note]
 ) -> AgentState:
@@ -158,7 +158,7 @@ def add_notification(
     return _with_execution(state, notifications=kept)
 
 
-@_change
+@_bounded_change
 def set_tool_calls(
     state: AgentState, calls: Iterable[Json], now: str, notes: list[Note]
 ) -> AgentState:
@@ -176,30 +176,33 @@ def set_tool_calls(
     return _with_execution(state, pending_calls=tuple(kept))
 
 
-@_change
+@_bounded_change
 def complete_tool_calls(
     state: AgentState, results: Iterable[Json], now: str, notes: list[Note]
 ) -> AgentState:
     """Add the results to the completed calls, and clear the pending ones."""
-    completed = (*state.execution.completed_calls, *(_result(each, notes) for each in results))
+    completed = (
+        *state.execution.completed_calls,
+        *(_completed_call(each, notes) for each in results),
+    )
     kept = newest(completed, MAX_ITEMS["completed_calls"], "completed_calls", notes)
     return _with_execution(state, completed_calls=kept, pending_calls=())
 
 
-@_change
+@_bounded_change
 def end_run(state: AgentState, stop_reason: str, now: str, notes: list[Note]) -> AgentState:
     """End the run, and clear the pending calls."""
     reason = truncate_text(stop_reason, CHARACTERS["name"], "stop_reason", notes)
     return _with_execution(state, stop_reason=reason, pending_calls=())
 
 
-@_change
+@_bounded_change
 def add_insight(state: AgentState, insight: str, now: str, notes: list[Note]) -> AgentState:
     """Add an insight as the newest. It replaces an equal one, also in other case."""
     return _with_insights(state, (insight,), notes)
 
 
-@_change
+@_bounded_change
 def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) -> AgentState:
     """Add or replace facts, each as the newest. Null and empty texts change nothing."""
     kept = dict(state.reasoning.facts)
@@ -219,7 +222,7 @@ def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) ->
     )
 
 
-@_change
+@_bounded_change
 def record_thinking(state: AgentState, thought: Json, now: str, notes: list[Note]) -> AgentState:
     """Record a thought `{thinking, tool_calls}`; of large calls only the names."""
     found = read_record(ReplyThinking, thought)
@@ -234,7 +237,7 @@ def record_thinking(state: AgentState, thought: Json, now: str, notes: list[Note
     return _with_reasoning(state, thoughts=newest(added, MAX_ITEMS["thoughts"], "thoughts", notes))
 
 
-@_change
+@_bounded_change
 def update_from_reasoning(
     state: AgentState, reply: Reply, now: str, notes: list[Note]
 ) -> AgentState:
@@ -279,7 +282,7 @@ def _with_insights(state: AgentState, insights: Iterable[str], notes: list[Note]
     return _with_reasoning(state, insights=kept)
 
 
-def _result(found: Json, notes: list[Note]) -> Json:
+def _completed_call(found: Json, notes: list[Note]) -> Json:
     """Return a completed call: `{name, success, step, output | error, truncated}`, its output in its own shape."""
     given = copy_object(found, "completed_calls", notes)
     call = read_record(CompletedCall, given)

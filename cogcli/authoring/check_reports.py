@@ -41,7 +41,7 @@ def check_results_report(
     return CheckReport(
         command,
         seconds,
-        tuple(case for result in results for case in _cases(command, result))
+        tuple(case for result in results for case in _report_cases(command, result))
         + tuple(ReportCase(command, binding, (), ("without a scenario",)) for binding in without),
         tuple((problem, 0) for problem in problems),
         " ".join([f"{count_of(len(results), 'verdict')}, {len(failed)} failed.", *noted]),
@@ -98,7 +98,7 @@ def _coverage_row(entry: Json) -> str:
     return f"| {cell(entry['skill'])} | {counts} | {missing} |"
 
 
-def _cases(command: str, result: CheckResult) -> list[ReportCase]:
+def _report_cases(command: str, result: CheckResult) -> list[ReportCase]:
     known = {"reason": result.reason, "curl": result.curl, "episode": result.episode}
     text = "\n".join(f"{name}: {part}" for name, part in known.items() if part)
 

@@ -95,9 +95,7 @@ class ContractResults(NamedTuple):
 
 
 class _PlannedCall(NamedTuple):
-    """A call of a round, and the binding that it uses. With `exact` values are compared, else only
-    their kinds.
-    """
+    """A call of a round, and its binding. With `exact`, values are compared, else only their kinds."""
 
     capability: Capability
     binding: Binding
@@ -182,8 +180,10 @@ class _ContractSurvey:
         needs = self._needs[capability.id] = self._find_needs(capability)
         if needs:
             return
-        for number, binding in enumerate(self._bindings(capability)[: 1 if first_only else None]):
-            for call in self._calls(capability, first=number == 0, first_only=first_only):
+        for number, binding in enumerate(
+            self._callable_bindings(capability)[: 1 if first_only else None]
+        ):
+            for call in self._contract_calls(capability, first=number == 0, first_only=first_only):
                 example = call.example
                 own = example is not None and example.own_folder
                 place = self._place_of(capability, example) if example and own else ""
@@ -241,7 +241,7 @@ class _ContractSurvey:
         names = (self._layers.of(capability.file), binding.layer, service.layer)
         return [known.get(name) or Layer(name, "", False) for name in names]
 
-    def _bindings(self, capability: Capability) -> list[Binding]:
+    def _callable_bindings(self, capability: Capability) -> list[Binding]:
         """Return the selected binding, then the others that are callable here."""
         catalog = self._catalog
         first = first_eligible_link(catalog, capability.id, self._options).binding_id
@@ -259,7 +259,7 @@ class _ContractSurvey:
             found.append(catalog.bindings[id])
         return found
 
-    def _calls(
+    def _contract_calls(
         self, capability: Capability, *, first: bool, first_only: bool
     ) -> list[ContractCall]:
         calls = example_calls(capability, self._path_of(capability))
@@ -288,7 +288,7 @@ class _ContractSurvey:
         """Run calls as the steps of one run, in this working directory, and return its history."""
         calls = {f"c{number}": call for number, call in enumerate(planned)}
         case = Case(
-            lambda: self._target(place or os.path.join(self._folder, "none"), calls),
+            lambda: self._round_target(place or os.path.join(self._folder, "none"), calls),
             {},
             Answers(),
             [call.expectation(step) for step, call in calls.items()],
@@ -305,7 +305,7 @@ class _ContractSurvey:
             made.append(_JudgedCall(judged, need, found.ms or 0))
         return outcome.history
 
-    def _target(self, place: str, calls: Mapping[str, _PlannedCall]) -> CaseTarget:
+    def _round_target(self, place: str, calls: Mapping[str, _PlannedCall]) -> CaseTarget:
         """Return the target of a run whose steps are these calls, in this working directory."""
         binds = {each.capability.id: each.binding.id for each in calls.values()}
         options = RunOptions(
@@ -320,7 +320,7 @@ class _ContractSurvey:
         selection = SelectionOptions(binds, None, environ)
 
         def prepare(inputs: Inputs) -> PreparedRun:
-            return prepare_one_step(self._catalog, _skill(calls), request, selection)
+            return prepare_one_step(self._catalog, _round_skill(calls), request, selection)
 
         @contextmanager
         def surroundings() -> Iterator[None]:
@@ -329,9 +329,9 @@ class _ContractSurvey:
             with _set_variable(_STATE, environ[_STATE]), chdir(place):
                 yield
 
-        return CaseTarget(self._environment(environ), prepare, surroundings)
+        return CaseTarget(self._run_environment(environ), prepare, surroundings)
 
-    def _environment(self, environ: Mapping[str, str]) -> RunEnvironment:
+    def _run_environment(self, environ: Mapping[str, str]) -> RunEnvironment:
         # Files need no confinement to an untrusted project, because nothing of it is called.
         return environment_of(self._settings.copy_for_run())._replace(
             reads=None,
@@ -382,7 +382,7 @@ def _need_of_call(planned: _PlannedCall, step: StepHistory) -> MissingRequiremen
     )
 
 
-def _skill(calls: Mapping[str, _PlannedCall]) -> Json:
+def _round_skill(calls: Mapping[str, _PlannedCall]) -> Json:
     """Return a skill whose steps are these calls. Each output is written to its own variable."""
     steps = [
         {

@@ -96,7 +96,7 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     """
     catalog, begun = load_valid_catalog(settings), time.monotonic()
     ids = match_ids(words, catalog.skills, "skill")
-    tested = _test(settings, ids)
+    tested = _run_cases(settings, ids)
     needs = find_needs(open_registry(settings), catalog, selection_options(settings))
     checked = []
     for id in ids:
@@ -110,7 +110,7 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
     return SkillResults(tuple(checked), time.monotonic() - begun)
 
 
-def _test(settings: Settings, skills: Collection[str]) -> list[_TestedCase]:
+def _run_cases(settings: Settings, skills: Collection[str]) -> list[_TestedCase]:
     """Return the cases of skills with their results. The runs are deleted. Raise ProblemsFound for
     invalid case files.
     """
@@ -233,7 +233,7 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
     """
     called = check_contracts(settings)
     catalog = called.catalog
-    tested = _test(settings, catalog.skills)
+    tested = _run_cases(settings, catalog.skills)
     ran: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for history in called.histories:
         _add_run_specs(ran, catalog, history, {})
@@ -246,13 +246,13 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
         "bindings": catalog.bindings,
         "skills": catalog.skills,
     }
-    counts = {kind: _count(settings, specs[kind], ran[kind]) for kind in KINDS}
+    counts = {kind: _count_executed(settings, specs[kind], ran[kind]) for kind in KINDS}
     untrusted = sum(each.needs_trust for each in called.checked)
     untrusted += sum(each.result.code == UNTRUSTED for each in tested)
     return RegistryCoverage(counts, untrusted)
 
 
-def _count(
+def _count_executed(
     settings: Settings, specs: Mapping[str, Capability | Binding | Skill], ran: Collection[str]
 ) -> Json:
     """Return the number of specs of a kind, and those that did not run."""

@@ -80,10 +80,9 @@ def verify_bindings(
     jobs: int = 4,
     listener: Callable[[CheckResult], None] | None = None,
 ) -> CheckResults:
-    """Verify each scenario, `jobs` at a time, and return the results. `listener` gets each result,
-    in the order of the scenarios.
-
-    With `strict` the whole reply has to match its schema, not only what outputs read."""
+    """Verify each scenario, `jobs` at a time, and return the results. `listener` receives each result, in the order of
+    the scenarios. With `strict` the whole reply must match its schema, not only the members used by outputs.
+    """
     with scratch_folder("verify", keep=True) as runs_dir:
         verifier = _Verifier(
             settings, source, scenarios, protocol, live=live, strict=strict, runs_dir=runs_dir
@@ -111,7 +110,7 @@ class _Verifier:
         self._protocol = protocol
         self._live = live
         self._strict = strict
-        self._catalog = _catalog(settings, source, scenarios)
+        self._catalog = _load_catalog(settings, source, scenarios)
         options = SelectionOptions({}, None, settings.environ)
         self._problems = check(self._catalog, options=options, shipped_too=True)
         self._runs_dir = runs_dir
@@ -124,19 +123,19 @@ class _Verifier:
 
         def verify() -> CheckResult:
             try:
-                return self._verify(scenario, base)
+                return self._verify_scenario(scenario, base)
             except DocumentFault as fault:
                 reason = f"{fault.code}: {fault.located_message}"
                 raise NotRunnable(reason, fault.code) from fault
 
         return run_check(base, verify)
 
-    def _verify(self, scenario: Scenario, base: CheckResult) -> CheckResult:
-        specs = self._specs(scenario)
+    def _verify_scenario(self, scenario: Scenario, base: CheckResult) -> CheckResult:
+        specs = self._call_specs(scenario)
         static = self._static_checks(specs)
-        judge_exchange = judge_of(self._judged_binding(specs.binding), specs.service)
-        server = self._server(scenario, specs.service)
-        base = base._replace(called=_answerer(server, specs.service))
+        judge_exchange = judge_of(self._checked_binding(specs.binding), specs.service)
+        server = self._start_server(scenario, specs.service)
+        base = base._replace(called=_answerer_name(server, specs.service))
 
         def target() -> CaseTarget:
             called = with_mock_server(specs, server.url) if server else specs
@@ -161,16 +160,16 @@ class _Verifier:
         if outcome.refusal is not None:
             raise outcome.refusal
         checks = [*static, *judge(case.expectation, outcome)]
-        return _conclude(base, checks, outcome, specs, exchange_of(outcome))
+        return _build_result(base, checks, outcome, specs, exchange_of(outcome))
 
-    def _judged_binding(self, binding: Binding) -> Binding:
-        """Return the binding by which exchanges are judged."""
+    def _checked_binding(self, binding: Binding) -> Binding:
+        """Return the binding for checking the exchanges."""
         if not self._strict:
             return binding
         metadata = binding.metadata.replace(conformance_profile="strict")
         return binding.replace(metadata=metadata)
 
-    def _specs(self, scenario: Scenario) -> CallSpecs:
+    def _call_specs(self, scenario: Scenario) -> CallSpecs:
         """Return the specs of the call. Raise NotRunnable."""
         catalog = self._catalog
         capability = catalog.capability(scenario.capability_id)
@@ -228,7 +227,7 @@ class _Verifier:
             raise NotRunnable(failed.reason, first.code, check=failed)
         return [failed]
 
-    def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
+    def _start_server(self, scenario: Scenario, service: Service) -> Loopback | None:
         """Return the mock server of a scenario; None if the real service is called. Raise
         NotRunnable.
         """
@@ -242,10 +241,10 @@ class _Verifier:
             if not service.keys.spec_ref:
                 raise NotRunnable("live (add --live)", skipped=True)
             mock = MockServer()
-        return Loopback(_answering(mock, service), host=mock.host, port=mock.port)
+        return Loopback(_make_responder(mock, service), host=mock.host, port=mock.port)
 
 
-def _answerer(server: Loopback | None, service: Service) -> str:
+def _answerer_name(server: Loopback | None, service: Service) -> str:
     """Return what answers the call of a scenario: the mock server, the shipped server or the live
     service.
     """
@@ -286,7 +285,7 @@ def _expect_exchange(
     return expected
 
 
-def _conclude(
+def _build_result(
     base: CheckResult,
     checks: Sequence[Check],
     outcome: Outcome,
@@ -326,7 +325,9 @@ def _curl_line(exchange: ObservedExchange, outcome: Outcome, specs: CallSpecs) -
     return curl_line(exchange.seen, address, specs.service, specs.binding)
 
 
-def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
+def _load_catalog(
+    settings: Settings, source: ScenarioSource, scenarios: Iterable[Scenario]
+) -> Catalog:
     """Return all specs of the layers. The registries next to the scenarios directly follow the
     built-in layer.
     """
@@ -366,7 +367,7 @@ def _prevents_call(problem: Problem) -> bool:
     return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
 
 
-def _answering(mock: MockServer, service: Service) -> Responder:
+def _make_responder(mock: MockServer, service: Service) -> Responder:
     if mock.replies:
         return canned_replies(mock.replies)
     if mock.type != BY_DOCUMENT:

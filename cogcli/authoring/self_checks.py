@@ -138,7 +138,9 @@ def _start_rule(start: BlockedStart) -> SelfCheck:
     expectation = _expect_refusal(start.code, allowed, exit_code)
 
     def cases(bench: Bench) -> list[Case]:
-        target = CaseTarget(bench.environment({}), lambda inputs: _prepare(bench, start, inputs))
+        target = CaseTarget(
+            bench.environment({}), lambda inputs: _prepare_project(bench, start, inputs)
+        )
         return [Case(lambda: target, start.inputs, Answers(), [expectation])]
 
     return SelfCheck(text, cases)
@@ -159,7 +161,9 @@ def _expect_refusal(code: str, allowed_types: Sequence[str], exit_code: int) -> 
     return expect_no_fault(faults)
 
 
-def _prepare(bench: Bench, start: BlockedStart, inputs: Mapping[str, object]) -> PreparedRun:
+def _prepare_project(
+    bench: Bench, start: BlockedStart, inputs: Mapping[str, object]
+) -> PreparedRun:
     """Return the prepared run of a project in the directory of the bench. Raise CogcliError."""
     root = os.path.join(bench.directory, "registry")
     files = {**_FILES, **start.files}

@@ -86,7 +86,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
         "description": f"as in {directory.name}",
         **_case_keys(request, started),
         "approve": sorted(granted),
-        "stubs": _stubs(settings, request, log, files),
+        "stubs": _recorded_stubs(settings, request, log, files),
         "expect": _expected_ending(end, log),
     }
     kept = {key: value for key, value in case.items() if value or key == "inputs"}
@@ -158,9 +158,7 @@ def _is_masked(value: object) -> bool:
 
 
 def _case_text(case: Json, episode: str) -> str:
-    """Return a case as YAML. Raise UsageError for a value that no file may contain, such as a
-    control character.
-    """
+    """Return a case as YAML. Raise UsageError for a value that YAML cannot represent, such as a control character."""
     try:
         return to_yaml(case)
     except UneditableYaml as error:
@@ -218,7 +216,7 @@ def _case_keys(request: RunRequest, start_event: Event) -> Json:
     }
 
 
-def _stubs(
+def _recorded_stubs(
     settings: Settings, request: RunRequest, log: LogIndex, files: Container[PinnedFile]
 ) -> dict[str, list[Json]]:
     """Return the recorded answers of each capability that must be stubbed."""
@@ -226,7 +224,7 @@ def _stubs(
     for (run, step), event in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
         intent = read_record(StepStarted, event.payload)
         if intent.capability in stubs:
-            answers = _answers(log, run or "", step or "")
+            answers = _recorded_answers(log, run or "", step or "")
             given = _without_paths(intent.input or {}, files)
             stubs[intent.capability] += [{"when": given, **one} for one in answers]
     return {capability: _group_answers(answers) for capability, answers in stubs.items()}
@@ -255,7 +253,7 @@ def _group_answers(answers: Sequence[Json]) -> list[Json]:
     return [one for when in sorted(groups, key=len, reverse=True) for one in groups[when]]
 
 
-def _answers(log: LogIndex, run: str, step: str) -> Iterator[Json]:
+def _recorded_answers(log: LogIndex, run: str, step: str) -> Iterator[Json]:
     """Yield the answer of each attempt of a call."""
     number = 1
     while (outcome := log.result(run, step, number)) is not None:
@@ -334,7 +332,9 @@ def update_cases(
                 shutil.rmtree(os.path.dirname(run.outcome.directory), ignore_errors=True)
     bound = settings.bound
     with keep_trust(settings) as written:
-        diffs = [_rewrite(by_file[path], each, written, bound) for path, each in changes.items()]
+        diffs = [
+            _rewrite_file(by_file[path], each, written, bound) for path, each in changes.items()
+        ]
     return UpdatedCases(tuple(results.values()), tuple(diffs))
 
 
@@ -348,7 +348,7 @@ def _acceptable_outputs(run: CaseRun) -> Json:
     }
 
 
-def _rewrite(
+def _rewrite_file(
     source: CaseSource, changes: Mapping[KeyPath, object], mark_written: Written, bound: str
 ) -> str:
     display_path, path, text = source.shown, source.path, source.text

@@ -69,8 +69,9 @@ class CaseRun(NamedTuple):
     calls: StubbedCalls
 
     def expectation(self, case: SkillCase) -> list[Expectation]:
-        """Return the expectations of the case: every call has an answer, the file's `expect` holds,
-        and every stub is used."""
+        """Return the expectations of the case: every call has an answer, `expect` in the file is met, and every stub is
+        used.
+        """
         return [
             lambda outcome: self._check_unmatched_calls(case),
             *skill_expectation(case, self.catalog.aliases),
@@ -85,17 +86,17 @@ class CaseRun(NamedTuple):
         ]
         for capability, step, shown in dict.fromkeys(found):
             detail = f"step `{step}` called it with {shown}, none fits"
-            frame = case.frame_of("stubs", *self._key(case, capability))
+            frame = case.frame_of("stubs", *self._stub_key(case, capability))
             yield Check(f"a stub for {capability}", False, detail, frame, "test.unanswered")
 
     def _check_unused_stubs(self, case: SkillCase) -> Iterator[Check]:
         """Yield a failed check for each stub that no call used."""
         for stub in self.calls.unused:
             name = f"stub {stub.number + 1} of {stub.capability}"
-            frame = case.frame_of("stubs", *self._key(case, stub.capability), stub.number)
+            frame = case.frame_of("stubs", *self._stub_key(case, stub.capability), stub.number)
             yield Check(name, False, "no call used it", frame, "test.unused")
 
-    def _key(self, case: SkillCase, capability: str) -> tuple[str, ...]:
+    def _stub_key(self, case: SkillCase, capability: str) -> tuple[str, ...]:
         """Return the name of a capability in the stubs of a case: its id or an alias."""
         aliases = self.catalog.aliases
         return tuple(name for name in case.stubs if aliases.get(name, name) == capability)[:1]
@@ -117,7 +118,7 @@ def run_skill_case(
     log = _read_log(settings, case) if case.recorded else None
     case = _with_files(settings, case, log, os.path.join(folder, "files"))
     registry = CaseRegistry(settings, case)
-    request = _request(settings, case).with_options(allow_hosts=list(allow_hosts))
+    request = _case_request(settings, case).with_options(allow_hosts=list(allow_hosts))
     catalog = registry.reach(case.skill_id, packs=request.pack_refs)
     require_own_skill(settings, case, catalog)
     stubs: list[Stub] = []
@@ -127,7 +128,7 @@ def run_skill_case(
         stubs += read_stubs(case, catalog)
         require_harmless(settings, case, catalog, may_be_real=is_trusted or bool(allow_hosts))
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded_outcomes(log) if log else None)
-    environment = _environment(settings, case, folder, registry, is_trusted=is_trusted)
+    environment = _case_environment(settings, case, folder, registry, is_trusted=is_trusted)
     request = request._replace(find_files=partial(_file_scope, settings, environment, folder))
 
     def prepare(inputs: Inputs) -> PreparedRun:
@@ -135,7 +136,7 @@ def run_skill_case(
         return prepare_given(catalog, given, environment.environ)
 
     def approve(history: History) -> ResumeRequest | None:
-        answer = _approval(case, history)
+        answer = _find_approval(case, history)
         return answer and answer._replace(allow_hosts=allow_hosts)
 
     answers = Answers(intercept=calls, approve=approve)
@@ -145,7 +146,7 @@ def run_skill_case(
     return CaseRun(case, outcome, catalog, calls)
 
 
-def _approval(case: SkillCase, history: History) -> ResumeRequest | None:
+def _find_approval(case: SkillCase, history: History) -> ResumeRequest | None:
     """Return the approval of the first open request that the case approves, by an approver with a
     fitting role; None without one.
     """
@@ -161,7 +162,7 @@ def _approval(case: SkillCase, history: History) -> ResumeRequest | None:
 # -- what the run is given --------------------------------------------------------------------------------------------
 
 
-def _environment(
+def _case_environment(
     settings: Settings, case: SkillCase, folder: str, registry: Registry, *, is_trusted: bool
 ) -> RunEnvironment:  # fmt: skip
     case_settings = settings.copy_for_run()
@@ -200,7 +201,7 @@ def _file_scope(settings: Settings, environment: RunEnvironment, folder: str) ->
     return scope._replace(reads=environment.reads or scope.reads, folders=(*scope.folders, own))
 
 
-def _request(settings: Settings, case: SkillCase) -> RunRequest:
+def _case_request(settings: Settings, case: SkillCase) -> RunRequest:
     """Return the request with the options of the case and of the project.
 
     Options of the user are ignored, because they would change the test.
@@ -257,10 +258,10 @@ def _with_files(
         inputs = log.started.payload["inputs"]
     given = {**case.json, "inputs": inputs or {}}
     filled = ("inputs", "stubs", "expect")
-    return case.with_values(**{key: _fill(given.get(key), path_of, key) for key in filled})
+    return case.with_values(**{key: _fill_paths(given.get(key), path_of, key) for key in filled})
 
 
-def _fill(value: object, path_of: Callable[[str, KeyPath], str], *place: str | int) -> object:
+def _fill_paths(value: object, path_of: Callable[[str, KeyPath], str], *place: str | int) -> object:
     """Return a value of the case with each `{$file: NAME}` replaced by a path. `place` is its
     location in the case.
     """
@@ -268,9 +269,11 @@ def _fill(value: object, path_of: Callable[[str, KeyPath], str], *place: str | i
         case {"$file": str(name), **others} if not others:
             return path_of(name, place)
         case dict():
-            return {key: _fill(inner, path_of, *place, key) for key, inner in value.items()}
+            return {key: _fill_paths(inner, path_of, *place, key) for key, inner in value.items()}
         case list():
-            return [_fill(inner, path_of, *place, number) for number, inner in enumerate(value)]
+            return [
+                _fill_paths(inner, path_of, *place, number) for number, inner in enumerate(value)
+            ]
     return value
 
 

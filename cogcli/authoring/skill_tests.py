@@ -74,7 +74,7 @@ def find_cases(settings: Settings, words: Sequence[str]) -> RequestedCases:
             wanted.setdefault(file, []).append(pattern)
     found = _read_matching_cases(settings, wanted)
     for word, pattern in patterns.items():
-        is_named = any(_fits(case.id, pattern) for case in found.cases)
+        is_named = any(_matches_pattern(case.id, pattern) for case in found.cases)
         if not is_named and not found.problems:
             raise _no_such_case(settings, word, files)
     return found
@@ -168,13 +168,15 @@ def _read_matching_cases(
         content = read_cases(file.path, settings.display_path(file.path), file.skill_id, PROTOCOLS)
         problems += content.problems
         cases += [
-            case for case in content.cases if any(_fits(case.id, pattern) for pattern in patterns)
+            case
+            for case in content.cases
+            if any(_matches_pattern(case.id, pattern) for pattern in patterns)
         ]
     return RequestedCases(tuple(cases), tuple(problems))
 
 
-def _fits(case_id: str, pattern: str) -> bool:
-    """Return whether a pattern of cases, or of skills, names a case."""
+def _matches_pattern(case_id: str, pattern: str) -> bool:
+    """Return whether a pattern of cases or of skills matches a case."""
     return fnmatchcase(case_id, pattern) or fnmatchcase(case_id.partition("/")[0], pattern)
 
 

@@ -141,10 +141,10 @@ def test_an_imported_folder_is_a_skill_that_runs(project: Project) -> None:
     ],
 )  # fmt: skip
 def test_the_body_stands_in_the_file_as_it_was(body: str) -> None:
-    from cogcli.authoring.exchange.skill_import import _literal
+    from cogcli.authoring.exchange.skill_import import _yaml_literal
     from cogcli.base.yaml.reader import parse
 
-    text = "\n".join(_literal("key", body))
+    text = "\n".join(_yaml_literal("key", body))
     parsed = parse(text.encode(), file="x")
     assert not parsed.problems
     assert parsed.value == {"key": {"$literal": body}}

@@ -39,7 +39,9 @@ def list_recalls(
     memories: Iterable[PromotedMemory],
     now: str,
 ) -> list[Json]:
-    """Return what the stores gave, as attention ranks it: `id`, `text`, `trust`, `age_s`, `required`."""
+    """Return the recalled entries of the stores in the form for ranking by attention: `id`, `text`, `trust`, `age_s`,
+    `required`.
+    """
     names = (name.partition(".") for name in pack.decisions.required_evidence(intent))
     required = {f"{slots.get(slot, '')}:{predicate}" for slot, _, predicate in names}
     found = [
@@ -47,7 +49,7 @@ def list_recalls(
             edge_ref(edge),
             f"{edge.subject} {edge.predicate} {edge.stated}",
             edge.trust,
-            _age(edge.observed_at, now),
+            _age_in_seconds(edge.observed_at, now),
             required=edge_ref(edge) in required,
         )
         for edge in edges
@@ -57,7 +59,7 @@ def list_recalls(
             memory.memory_id,
             f"{memory.entity} {memory.predicate} {memory.value}",
             "verified",
-            _age(memory.promoted_at, now),
+            _age_in_seconds(memory.promoted_at, now),
         )
         for memory in memories
     ]
@@ -67,7 +69,7 @@ def list_recalls(
 def list_recalls_of_first_edition(
     edges: Iterable[Edge], memories: Iterable[PromotedMemory]
 ) -> list[Json]:
-    """Return what the stores gave, as logs of edition 1 rank it: without values and ages."""
+    """Return the recalled entries of the stores as logs of edition 1 rank them: without values and ages."""
     found = [(edge_ref(each), f"{each.subject} {each.predicate}", each.trust) for each in edges] + [
         (each.memory_id, f"{each.entity} {each.predicate} {each.value}", "verified")
         for each in memories
@@ -79,7 +81,7 @@ def _recall_entry(id: str, text: str, trust: str, age_s: float, *, required: boo
     return {"id": id, "text": text, "trust": trust, "age_s": age_s, "required": required}
 
 
-def _age(at: str, now: str) -> float:
+def _age_in_seconds(at: str, now: str) -> float:
     return max(0.0, seconds_of(now) - seconds_of(at)) if at and now else 0.0
 
 
@@ -112,7 +114,7 @@ def rank(view: Json) -> Json:
             scores[event["id"]] = _event_salience(event, words)
             always.add(event["id"])
     for each in view["recalls"]:
-        found = 1.0 if each["required"] else _salience(each, words, each["age_s"])
+        found = 1.0 if each["required"] else _compute_salience(each, words, each["age_s"])
         scores[each["id"]] = max(found, scores.get(each["id"], 0.0))
         if each["required"]:
             always.add(each["id"])
@@ -126,7 +128,7 @@ def rank_in_first_edition(view: Json) -> Json:
     words = find_words(" ".join(view["goals"]))
     given = [{**event, "trust": "verified"} for event in view["events"]]
     scores = {
-        each["id"]: round(_SHARED_WORDS_ALONE * _overlap(each["text"], words) + _TRUST.get(each["trust"], 0.0), 2)
+        each["id"]: round(_SHARED_WORDS_ALONE * _word_overlap(each["text"], words) + _TRUST.get(each["trust"], 0.0), 2)
         for each in (*given, *view["recalls"])
     }  # fmt: skip
     kept = sorted(scores, key=lambda id: (-scores[id], id))[:KEPT]
@@ -135,17 +137,17 @@ def rank_in_first_edition(view: Json) -> Json:
 
 def _event_salience(event: Json, request_words: set[str]) -> float:
     trust = "untrusted" if event["type"] in INTERRUPTING else "verified"
-    return _salience({"text": event["text"], "trust": trust}, request_words, 0.0)
+    return _compute_salience({"text": event["text"], "trust": trust}, request_words, 0.0)
 
 
-def _salience(item: Json, request_words: set[str], age_s: float) -> float:
-    overlap = _overlap(item["text"], request_words)
+def _compute_salience(item: Json, request_words: set[str], age_s: float) -> float:
+    overlap = _word_overlap(item["text"], request_words)
     recency = _DAY_S / (_DAY_S + age_s)
     trust = _TRUST.get(item["trust"], 0.0)
     return round(_SHARED_WORDS * overlap + trust + _RECENT * recency, 2)
 
 
-def _overlap(text: str, request_words: set[str]) -> float:
+def _word_overlap(text: str, request_words: set[str]) -> float:
     """Return the share of a text's words that are words of the goals."""
     text_words = find_words(text)
     return len(text_words & request_words) / len(text_words) if text_words else 0.0
@@ -158,8 +160,9 @@ def find_words(text: str) -> set[str]:
 
 
 def attention_from(logged_state: Json) -> Attention:
-    """Return the attention of a turn, from what its layers wrote to the log. A reference that is named like a secret
-    has a masked salience there: it counts as unranked."""
+    """Return the attention of a turn from the logged writes of its layers. A reference with a secret-like name has a
+    masked salience in the log and counts as unranked.
+    """
     scores = logged_state["salience_scores"].items()
     salience = {ref: score for ref, score in scores if isinstance(score, int | float)}
     events = (event for event in find_held_events(logged_state) if event["type"] == ATTACHMENT)
@@ -168,6 +171,6 @@ def attention_from(logged_state: Json) -> Attention:
 
 
 def find_held_events(state: Json) -> list[Json]:
-    """Return the events that a turn held. They come again in the next one."""
+    """Return the events that a turn deferred to the next one."""
     held = state.get("focus_state", {}).get("buffered", ())
     return [event for event in state.get("events", ()) if event["id"] in held]

@@ -30,7 +30,7 @@ def fit_context(context: CompiledContext, build: BuildPrompt, max_tokens: int) -
         return context
     prompt = build(context, max_tokens)
     if prompt.tokens > max_tokens or any(cut.reason != "digest" for cut in prompt.cuts):
-        context = _reserve(context, build, max_tokens)
+        context = _compile_with_room(context, build, max_tokens)
         if context.overpacked:
             return context
         prompt = build(context, max_tokens)
@@ -42,8 +42,10 @@ def fit_context(context: CompiledContext, build: BuildPrompt, max_tokens: int) -
     return compile_context(context.compilation.compile_input._replace(state_omissions=omissions))
 
 
-def _reserve(context: CompiledContext, build: BuildPrompt, max_tokens: int) -> CompiledContext:
-    """Return the context, compiled with room for what its prompt adds."""
+def _compile_with_room(
+    context: CompiledContext, build: BuildPrompt, max_tokens: int
+) -> CompiledContext:
+    """Return the context, compiled with room for the additions of its prompt."""
     compilation, compile_input = context.compilation, context.compilation.compile_input
     total = int(compile_input.limits["tokens.context"])
     fixed = [block for block in compilation.candidates if block.bucket in FIXED]

@@ -85,8 +85,8 @@ def verify(
 ) -> Verification:
     """Return the verdict on a plan before it runs.
 
-    `remaining` are the remaining budgets, `missing_evidence` is the missing required evidence,
-    `trips` are the trips of the loop guard by step, and `conflicts` is the required evidence with two values.
+    `remaining` are the remaining budgets, and `missing_evidence` is the missing required evidence. `trips` are the
+    trips of the loop guard by step. `conflicts` is the required evidence with two values.
     """
     if candidate.fault:
         return Verification((FailedCheck(candidate.fault),))
@@ -102,14 +102,14 @@ def verify(
         if calls > remaining.get(key, calls):
             fails.append(FailedCheck("budget_exceeded", "", key))
             break
-    return Verification(tuple(_name_conflict(fail, context, conflicts) for fail in fails))
+    return Verification(tuple(_explain_by_conflict(fail, context, conflicts) for fail in fails))
 
 
-def _name_conflict(
+def _explain_by_conflict(
     fail: FailedCheck, context: CompiledContext, conflicts: tuple[str, ...]
 ) -> FailedCheck:
-    """Return the conflict that causes a fail, or the fail itself. A conflict leaves required evidence without a value,
-    so that it looks missing, and calls that need it are redacted.
+    """Return the conflict that causes a failed check, or the check itself. A conflict leaves required evidence without
+    a value. So the evidence looks missing, and calls that need it are redacted.
     """
     lacking = fail.detail if fail.code == "missing_evidence" else ""
     if fail.code == "unknown_capability":
@@ -138,8 +138,8 @@ def _judge_calls(
 
 
 def _called_capabilities(plan: TurnPlan, step: Step, *, is_proposed: bool) -> list[str]:
-    """Return the capabilities that a step calls. A proposed call always names a capability. A step of a template
-    may also name a lane or a nested skill, whose own calls are governed.
+    """Return the capabilities that a step calls. A proposed call always has a capability. A step of a template may
+    instead have a lane or a nested skill, whose calls are governed separately.
     """
     if is_proposed:
         return [step.uses]
@@ -149,14 +149,14 @@ def _called_capabilities(plan: TurnPlan, step: Step, *, is_proposed: bool) -> li
 
 def _wrong_arguments(invocation: Invocation, id: str, arguments: Json) -> str:
     capability = invocation.capabilities[id]
-    return _misfit(capability, arguments) or _find_other_entity(invocation, capability, arguments)
+    return _find_misfit(capability, arguments) or _find_other_entity(
+        invocation, capability, arguments
+    )
 
 
 def _find_other_entity(invocation: Invocation, capability: Capability, arguments: Json) -> str:
-    """Return the fault of a call with effects or facts that names another entity than the request. Empty if there
-    is none.
-
-    Facts about one entity do not apply to another.
+    """Return a message if a call with effects or facts concerns another entity than the request; otherwise empty. Facts
+    about one entity do not apply to another.
     """
     has_effects = is_above(invocation.policy.mode_of(capability), "read_only")
     facts = invocation.pack.tooling.capabilities.get(capability.id, PackTool()).facts
@@ -179,7 +179,7 @@ def _find_slot_ids(slot: Slot, arguments: Json) -> list[str]:
     return [text for text in texts if slot.pattern and has_match(f"^(?:{slot.pattern})$", text)]
 
 
-def _misfit(capability: Capability, arguments: Json) -> str:
+def _find_misfit(capability: Capability, arguments: Json) -> str:
     unknown = next((name for name in arguments if name not in capability.inputs), "")
     if unknown:
         return f"no input {unknown}"
@@ -280,7 +280,7 @@ def score(results: Results) -> Score:
         return Score("escalate", f"budget_exceeded:latency:{results.late_phase}", False)
     if results.conflicts:
         return Score("escalate", f"conflict:{results.conflicts[0]}", False)
-    gap = _gap(results)
+    gap = _find_result_gap(results)
     if not results.may_replan or not gap:
         return Score("accept", "", results.goal_met)
     if results.tied and results.escalation_propensity >= TIED_FROM:
@@ -288,8 +288,8 @@ def score(results: Results) -> Score:
     return Score("replan", gap, False)
 
 
-def _gap(results: Results) -> str:
-    """Return the code or the status of the first failed step, else the missed goal. Empty if there is neither."""
+def _find_result_gap(results: Results) -> str:
+    """Return the code or the status of the first failed step, else the missed goal; otherwise empty."""
     for failed in map(TurnEffect.of, results.failures):
         return failed.code or failed.status
     return "goal_unmet" if results.success is False else ""

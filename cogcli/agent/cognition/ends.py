@@ -97,7 +97,7 @@ class Denial(NamedTuple):
 
 
 def denied_goal(capability: str, denial: Denial) -> LoopEnding:
-    """Return the ending of a run whose answer came after this call was denied, so that its goal is not met."""
+    """Return the ending of a run that answered after this call was denied, so that its goal is not met."""
     reason = denial.reason
     text = (
         f"`{capability}` was denied and not done: {reason}; the answer does not count as its goal"
@@ -109,7 +109,7 @@ def denied_goal(capability: str, denial: Denial) -> LoopEnding:
 
 
 def overpacked_ending() -> LoopEnding:
-    """Return the ending if what every prompt has does not fit into the context."""
+    """Return the ending for a context that cannot contain the mandatory parts of every prompt."""
     text = "policy, tools and request do not fit into the context"
     hint = f"{budget_hint('tokens.context', pack=True)}; or shorten the texts of the pack"
     return LoopEnding(

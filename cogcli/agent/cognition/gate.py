@@ -29,7 +29,7 @@ def pass_gate(
     if not denial and (fails := _deny_calls(loop, calls)):
         verification, denial = Verification(fails), "deny"
     if not denial and not loop.skips_action:
-        denial = _escalate(loop)
+        denial = _escalate_plan(loop)
     gates = _find_gates(loop, context, calls) if not denial else []
     verdict = denial or ("allow_with_gate" if gates else "allow")
     writes: Json = {"verdict": verdict, "obligations": gates}
@@ -65,8 +65,8 @@ def _find_denial(loop: Progress, verification: Verification) -> str:
 
 
 def _candidate_values(loop: Progress) -> list[object]:
-    """Return the values of a candidate that guardrails judge: the arguments of its calls, the parameters of its
-    template, and the arguments that are made of them.
+    """Return the values of a candidate that guardrails check: the arguments of its calls, the parameters of its
+    template, and the arguments derived from them.
     """
     if loop.policy.edition < LATEST_EDITION:
         return []
@@ -103,8 +103,8 @@ def _find_say(loop: Progress, verdict: Verdict) -> str:
     return loop.policy.find_say(verdict.reason, verdict.reads)
 
 
-def _escalate(loop: Progress) -> str:
-    """Ask a person about a plan if a guardrail requires that. Return `deny` after a rejection."""
+def _escalate_plan(loop: Progress) -> str:
+    """Request a person's decision about a plan if a guardrail requires it. Return `deny` after a rejection."""
     plan = loop.plan
     if plan is None:
         return ""

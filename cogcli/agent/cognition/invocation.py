@@ -131,8 +131,9 @@ class Invocation(NamedTuple):
 
     @property
     def logged_request(self) -> AgentRequest:
-        """The request as the log holds it: without values that are secret by their names. No context has them, so that
-        a replay compiles the same context."""
+        """The request in its logged form: without values whose names denote secrets. No context has these values, so a
+        replay compiles the same context.
+        """
         named = _BY_NAME.mask(
             {"params": self.request.params, "attachments": list(self.request.attachments)}
         )
@@ -172,7 +173,7 @@ class Invocation(NamedTuple):
 
     @property
     def conversation(self) -> Compaction:
-        """The conversation so far, fitted into a context."""
+        """The conversation, shortened to fit into a context."""
         messages = self.fetched.session["messages"] if self.fetched.session else ()
         whole = self.limits["tokens.context"] // 4
         if self.policy.edition < LATEST_EDITION:
@@ -224,7 +225,7 @@ def invocation_of(
     """
     pack = pack_of(catalog, policy_request)
     limits = limits_of(pack, policy_request.budget)
-    usable = _with_tools(catalog, pack, _usable(catalog, selection))
+    usable = _with_tools(catalog, pack, _callable_capabilities(catalog, selection))
     intent = intent_of(pack, request, usable)
     user = request.user
     requester = Requester(
@@ -300,7 +301,7 @@ def request_from_log(recorded_request: RecordedRequest) -> AgentRequest:
     return AgentRequest(**{**members, "user": user, **lists})
 
 
-def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capability]:
+def _callable_capabilities(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capability]:
     """Return the capabilities with an eligible binding, by id and by alias."""
     found = {}
     for name, capability in catalog.by_name.items():

@@ -34,7 +34,7 @@ def judge(
     proposed: Candidate | JudgedCandidate | Question = loop.planner.propose(view)
     shortened = False
     while isinstance(proposed, Question):
-        outcome = yield from _ask(loop, proposed.purpose, proposed.request)
+        outcome = yield from _request_model(loop, proposed.purpose, proposed.request)
         match outcome:
             case ModelReply():
                 proposed = proposed.take(outcome)
@@ -55,7 +55,7 @@ def judge(
 
 
 def summarize_conversation(loop: Progress) -> Effects:
-    """Let the model summarize the messages that have no room in the context. Return whether there is a new summary."""
+    """Let the model summarize the messages that do not fit into the context. Return whether a new summary exists."""
     left = loop.invocation.conversation.left
     if loop.reasoning is None or loop.turn > 1 or not left:
         return False
@@ -65,7 +65,7 @@ def summarize_conversation(loop: Progress) -> Effects:
         max_tokens=maximum,
         seed=loop.root.first.payload["seed"],
     )
-    outcome = yield from _ask(loop, "summary", request)
+    outcome = yield from _request_model(loop, "summary", request)
     summary = parse_summary(outcome.text) if isinstance(outcome, ModelReply) else None
     if not isinstance(summary, str):
         return False
@@ -82,7 +82,7 @@ def _keep_state(loop: Progress, candidate: Candidate | JudgedCandidate) -> Candi
     return candidate.candidate
 
 
-def _ask(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
+def _request_model(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
     """Send a request and return the model's reply or error, or BudgetOverrun if the budget does not allow the call."""
     if loop.reasoning is None:
         raise InternalError("internal", "a planner without a model asks one")

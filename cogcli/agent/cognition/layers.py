@@ -26,7 +26,7 @@ View = Json
 
 
 def budget_gate(view: View) -> Json:
-    """Return whether the turn may begin, and what remains of each budget."""
+    """Return whether the turn may begin, and the remaining amount of each budget."""
     ledger = view["ledger"]
     return {"gate_decision": {"proceed": not ledger["exceeded"], **ledger}}
 
@@ -69,7 +69,7 @@ def _list_signals(recorded_request: RecordedRequest, session: Json | None) -> li
 
 
 def focus(view: View) -> Json:
-    """Hold interruptions of low salience in deep focus, until the turn has ended."""
+    """Defer interruptions of low salience until the turn has ended, if the focus is deep."""
     events = view["events"]
     held = hold(events, view["goals"]) if "goals" in view else hold_all(events)
     return {"focus_state": {"mode": "deep", "buffered": held}}
@@ -100,7 +100,7 @@ def goals(view: View) -> Json:
 def _fact_proposal(fact: Json) -> Json:
     """Return the proposal to remember a declared fact, with the class of its data if it has one."""
     kind = "correction" if fact["corrects"] else "evidence_link"
-    made = _proposal(
+    made = _build_proposal(
         kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"]
     )
     return {**made, "data_class": fact["data_class"]} if "data_class" in fact else made
@@ -115,7 +115,7 @@ def consolidation(view: View) -> Json:
     if candidate["outcome"]:
         refs = [effect["ref"] for effect in effects if effect["status"] == "done"]
         key = candidate["decision_key"]
-        made = _proposal(
+        made = _build_proposal(
             "decision_outcome", "episodic", candidate["entity"], key, candidate["outcome"], *refs
         )
         proposals += [made] if refs else []
@@ -124,19 +124,19 @@ def consolidation(view: View) -> Json:
 
 
 def _working_memory(candidate: Json) -> list[Json]:
-    """Return what the session of a run is about: its intent, its entities and how it ended. Logs of edition 1 have
-    none.
-    """
+    """Return the session topics of a run: its intent, its entities and its outcome. Empty for logs of edition 1."""
     entity = candidate.get("session")
     if not entity:
         return []
     return [
-        _proposal("evidence_link", "working", entity, name, value, candidate["ref"])
+        _build_proposal("evidence_link", "working", entity, name, value, candidate["ref"])
         for name, value in candidate["about"].items()
     ]
 
 
-def _proposal(kind: str, tier: str, entity: str, predicate: str, value: object, *refs: str) -> Json:
+def _build_proposal(
+    kind: str, tier: str, entity: str, predicate: str, value: object, *refs: str
+) -> Json:
     return {
         "class": kind,
         "tier": tier,
@@ -147,7 +147,7 @@ def _proposal(kind: str, tier: str, entity: str, predicate: str, value: object, 
 
 
 def reflection(view: View) -> Json:
-    """Return whether the goal is met, the reasons if not, and what remains of each budget."""
+    """Return whether the goal is met, the reasons if not, and the remaining amount of each budget."""
     score, ledger = view["score"], view["ledger"]
     codes = (TurnEffect.of(effect).code for effect in view["effects"])
     reasons = [code for code in codes if code]
@@ -162,7 +162,7 @@ def reflection(view: View) -> Json:
 
 
 class LoopLayer(NamedTuple):
-    """One row: the lifecycle phase that it belongs to, the phase of its event, its reads and writes."""
+    """One row of the layer table: the lifecycle phase, the phase of its event, its reads and writes."""
 
     name: str
     lifecycle: str

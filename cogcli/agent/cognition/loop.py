@@ -79,11 +79,11 @@ class AgentProgram:
 
     def run(self, root: RootRun) -> Effects:
         """Run turns until one ends the run."""
-        loop = self._begin(root)
+        loop = self._find_or_create_loop(root)
         root.engine.observe(loop.seen.apply)
         root.begin_snapshots()
         if root.engine.is_live:
-            yield Spawn(self._beat(root))
+            yield Spawn(self._emit_heartbeats(root))
         try:
             while loop.ending is None:
                 waiting: RunOutcome | None = yield from pass_turn(loop)
@@ -97,7 +97,7 @@ class AgentProgram:
 
     def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
         """Append the decision. If the run was ended from outside the loop, that is its reason."""
-        loop = self._begin(root)
+        loop = self._find_or_create_loop(root)
         ending: LoopEnding = loop.ending or external_ending(outcome, root.engine.loop.signal)
         if loop.ending is None and loop.policy.edition >= LATEST_EDITION:
             outcome = self._end_by_budget(root, outcome)
@@ -128,7 +128,7 @@ class AgentProgram:
         root.run.emit(draft_of(payload, root.run.state.run_id))
         return outcome._replace(status="vetoed")
 
-    def _begin(self, root: RootRun) -> Progress:
+    def _find_or_create_loop(self, root: RootRun) -> Progress:
         """Return the loop of this run, created once."""
         if self._loop is None:
             self._loop = Progress(
@@ -142,8 +142,8 @@ class AgentProgram:
                 self._loop.reasoning = Reasoning(state, self._model, root)
         return self._loop
 
-    def _beat(self, root: RootRun) -> Effects:
-        """Emit signs of life while calls run."""
+    def _emit_heartbeats(self, root: RootRun) -> Effects:
+        """Emit heartbeats while calls run."""
         every, run = max(MIN_HEARTBEAT_MS, self._invocation.limits["heartbeat_ms"]) / 1000, root.run
         while True:
             due = time.monotonic() + every

@@ -105,7 +105,7 @@ class ModelCalls:
         """The number of outcomes in the log."""
         if root.engine.dispatcher is not None:
             for event in root.engine.sink.history():
-                self._take(event)
+                self._store_recorded(event)
                 self._known += is_outcome(event)
 
     def ask(self, turn: int, purpose: str, request: ModelRequest) -> Effects:
@@ -115,11 +115,11 @@ class ModelCalls:
         requested = ModelRequested(
             turn=turn, call_id=call_id, purpose=purpose, request=_to_log(request)
         )
-        event = self._emit(requested)
+        event = self._emit_event(requested)
         logged = request_of_log(event.payload["request"])._replace(
             call_id=call_id, timeout_ms=self._timeout_ms
         )
-        task = yield Spawn(self._steps(turn, logged))
+        task = yield Spawn(self._make_attempts(turn, logged))
         try:
             while (yield Next()) is not task:  # a step of an earlier plan may end meanwhile
                 pass
@@ -130,7 +130,7 @@ class ModelCalls:
             raise task.error
         return task.result
 
-    def _steps(self, turn: int, request: ModelRequest) -> Effects:
+    def _make_attempts(self, turn: int, request: ModelRequest) -> Effects:
         """Make attempts of a call until one succeeds or no further one is allowed."""
         known, began = self._recorded.get(request.call_id, RecordedModelCall()), time.monotonic()
         was_cut_off = request.call_id in self._recorded and self._root.engine.is_live
@@ -139,9 +139,9 @@ class ModelCalls:
             outcome, is_new = known.outcome(attempt), False
             if outcome is None:
                 if was_cut_off:
-                    self._emit(ModelResent(call_id=request.call_id))
+                    self._emit_event(ModelResent(call_id=request.call_id))
                     known.resent, was_cut_off = known.resent + 1, False
-                outcome, is_new = (yield from self._attempt(request)), True
+                outcome, is_new = (yield from self._make_attempt(request)), True
             if not isinstance(outcome, ModelError):
                 break
             wait = retry_wait(outcome, attempt, request.seed)
@@ -154,8 +154,8 @@ class ModelCalls:
         sent = SendCounts(attempt, known.resent, round((time.monotonic() - began) * 1000))
         return self._note_answer(turn, request, outcome, sent)
 
-    def _attempt(self, request: ModelRequest) -> Effects:
-        """Make one attempt in a thread. On replay it never ends, since its recorded interruption follows."""
+    def _make_attempt(self, request: ModelRequest) -> Effects:
+        """Make one attempt in a thread. In a replay the attempt never ends, since its recorded interruption follows."""
         cancel, seconds = Cancellation(), request.timeout_ms / 1000
         late = ModelError("timeout", f"no answer within {seconds:g} s")
         log = None if self._root.engine.is_live else self._root.engine.dispatcher
@@ -168,7 +168,7 @@ class ModelCalls:
                 raise CallNeverAnswered
             self._model = self._model or self._open(self._known)
             try:
-                return self._generate(self._model, request, cancel)
+                return self._generate_reply(self._model, request, cancel)
             except ModelError as error:
                 return error
 
@@ -181,7 +181,7 @@ class ModelCalls:
         except ModelError as error:
             return error
 
-    def _generate(
+    def _generate_reply(
         self, model: LanguageModel, request: ModelRequest, cancel: Cancellation
     ) -> ModelReply:
         if self._on_response is None or "stream" not in model.describe().features:
@@ -201,7 +201,7 @@ class ModelCalls:
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
-    def _take(self, event: Event) -> None:
+    def _store_recorded(self, event: Event) -> None:
         """Store an event of a model call that an earlier process recorded."""
         match recorded_payload(event):
             case ModelRequested() as requested:
@@ -224,7 +224,7 @@ class ModelCalls:
             asked_ms=round((error.retry_after or 0) * 1000) if is_cut else None,
             error=error.to_payload(),
         )
-        self._emit(retried)
+        self._emit_event(retried)
 
     def _note_answer(
         self, turn: int, request: ModelRequest, outcome: Outcome, send_counts: SendCounts
@@ -248,10 +248,10 @@ class ModelCalls:
             estimated=used.estimated or lost > 0,
             latency_ms=send_counts.milliseconds,
         )
-        logged = ModelAnswered.of(self._emit(answered).payload)
+        logged = ModelAnswered.of(self._emit_event(answered).payload)
         return AnsweredCall(outcome_of_log(logged), usage)
 
-    def _emit(self, payload: Payload) -> Event:
+    def _emit_event(self, payload: Payload) -> Event:
         run = self._root.run
         return run.emit(draft_of(payload, run.state.run_id))
 
@@ -272,7 +272,7 @@ class SendCounts(NamedTuple):
 def tokens_of(request: ModelRequest) -> int:
     """Return the estimated tokens of a request."""
     texts = [message["content"] for message in request.messages]
-    tools = [_text(tool) for tool in request.tools]
+    tools = [_text_or_empty(tool) for tool in request.tools]
     return sum(ESTIMATE.count(text) for text in (*texts, *tools))
 
 
@@ -282,8 +282,8 @@ def _to_log(request: ModelRequest) -> Json:
     del payload["call_id"], payload["timeout_ms"]
     return {
         **payload,
-        "tools": _text(payload["tools"]),
-        "json_schema": _text(payload["json_schema"]),
+        "tools": _text_or_empty(payload["tools"]),
+        "json_schema": _text_or_empty(payload["json_schema"]),
     }
 
 
@@ -300,7 +300,7 @@ def request_of_log(logged_request: Json) -> ModelRequest:
 def _outcome_to_log(outcome: Outcome) -> Json:
     if isinstance(outcome, ModelError):
         return {"error": outcome.to_payload()}
-    calls = [{**call, "args": _text(call["args"])} for call in outcome.tool_calls]
+    calls = [{**call, "args": _text_or_empty(call["args"])} for call in outcome.tool_calls]
     return {"reply": {**outcome.to_payload(), "tool_calls": calls}}
 
 
@@ -313,5 +313,5 @@ def outcome_of_log(answer: ModelAnswered) -> Outcome:
     return reply._replace(tool_calls=tuple(calls))
 
 
-def _text(value: object) -> str:
+def _text_or_empty(value: object) -> str:
     return compact(value).decode()

@@ -72,11 +72,11 @@ class ModelPlanner:
             int(view.invocation.limits["tokens.output"]),
             seed=view.seed,
         )
-        answering = _Answering(view.state, view.now, prompt, request, _repair_tokens(view.room))
+        answering = _ModelQuestion(view.state, view.now, prompt, request, _repair_tokens(view.room))
         return Question("judgment", request, answering.take)
 
     def fit(self, view: JudgmentView) -> CompiledContext:
-        """Return the context of the view, compiled again if its prompt, with what a repair adds, has more than
+        """Return the context of the view. It is compiled again if its prompt, including the text of a repair, exceeds
         `view.room` tokens. The prompt of an overpacked context may not be sent.
         """
         if view.state is None:
@@ -125,8 +125,8 @@ _FINISHED: Final = {
 """The explanation of a fault by the end of the answer."""
 
 
-class _Answering(NamedTuple):
-    """One judgment: its request, and the problems of the replies so far."""
+class _ModelQuestion(NamedTuple):
+    """One question to a model: the request, and the problems of the replies so far."""
 
     state: AgentState
     now: str
@@ -144,7 +144,7 @@ class _Answering(NamedTuple):
         after = self._replace(problems=(*self.problems, reply))
         if len(after.problems) > REPAIRS:
             notes = tuple(note(each.code, each.pointer, each.message) for each in after.problems)
-            why = _describe(reply, answer.finish)
+            why = _describe_problem(reply, answer.finish)
             return JudgedCandidate(
                 Candidate("model", fault=UNUSABLE, fault_detail=why), self.state, notes
             )
@@ -158,8 +158,8 @@ def _read_reply(answer: ModelReply, limit: int) -> Reply | ReplyProblem:
     return parse_reply(answer.text, limit)
 
 
-def _describe(problem: ReplyProblem, finish: str) -> str:
-    """Return the problem of a reply, explained by its end."""
+def _describe_problem(problem: ReplyProblem, finish: str) -> str:
+    """Return a message about an unusable reply, with an explanation of how the reply ended."""
     place = f" at {problem.pointer}" if problem.pointer else ""
     return f"{problem.message}{place}{_FINISHED.get(finish, '')}"
 
@@ -193,7 +193,7 @@ def candidate_from_reply(reply: Reply) -> Candidate:
     ids = _usable_ids([call.id or "" for call in wanted])
     by_name = {call.id or id: id for call, id in zip(wanted, ids, strict=True)}
     calls = (
-        ProposedCall(id, call.name, call.args, _depends_on(call, by_name))
+        ProposedCall(id, call.name, call.args, _find_dependencies(call, by_name))
         for call, id in zip(wanted, ids, strict=True)
     )
     return Candidate("model", calls=tuple(calls))
@@ -210,8 +210,8 @@ def _usable_ids(proposed_ids: Sequence[str]) -> list[str]:
     )
 
 
-def _depends_on(call: ReplyCall, by_name: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the ids of the calls that a call waits for. An unknown name stays, and is refused."""
+def _find_dependencies(call: ReplyCall, by_name: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the ids of the calls that a call waits for. An unknown name is kept, and refused later."""
     if call.depends_on is None:
         return None
     return tuple(by_name.get(name, name) for name in call.depends_on)

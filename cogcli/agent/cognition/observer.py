@@ -34,7 +34,7 @@ _GATE_CODES = ("safety.gate", "safety.gate-error")
 
 
 class Observer:
-    """The run of an agent after the events so far."""
+    """The run of an agent after the events read so far."""
 
     def __init__(self, started: Event, invocation: Invocation) -> None:
         self._invocation = invocation
@@ -68,22 +68,22 @@ class Observer:
             case BudgetExceeded() as exceeded:
                 self.denial = f"budget_exceeded:{exceeded.key}"
             case StepFinished() if StepPath(event.step_id or "").is_step:
-                self._close(event._replace(payload=mask_payload(event.payload, BY_NAME)))
+                self._close_step(event._replace(payload=mask_payload(event.payload, BY_NAME)))
 
-    def _close(self, event: Event) -> None:
+    def _close_step(self, event: Event) -> None:
         closing = read_record(StepFinished, event.payload)
         called, is_done = called_by(closing.json), closing.step_status == "done"
         if event.run_id == self._root:
             self._closings[event.step_id or ""] = closing
             self.calls += bool(called and (is_done or closing.attempts))
         if called and is_done:
-            self._learn(event, called, closing.output)
+            self._learn_facts(event, called, closing.output)
         code = closing.error.code if closing.error else ""
         answered = any(each.status == "success" for each in closing.attempts or ())
         self.post_gate_failed = self.post_gate_failed or (code in _GATE_CODES and answered)
 
-    def _learn(self, event: Event, capability: str, output: object) -> None:
-        """Keep the facts that the pack declares for the output of a finished call."""
+    def _learn_facts(self, event: Event, capability: str, output: object) -> None:
+        """Store the facts that the pack declares for the output of a finished call."""
         declared = self._invocation.pack.tooling.capabilities.get(capability, PackTool()).facts
         ref, data_class = f"{event.run_id}/{event.step_id}", self._find_class(capability)
         self.data_class = max(self.data_class, data_class, key=DATA_CLASSES.index)
@@ -122,7 +122,7 @@ class Observer:
         self._learned.append(edge)
 
     def _find_class(self, capability_id: str) -> str:
-        """Return the classification of what a capability gives, of a skill the highest that it reaches."""
+        """Return the classification of a capability's output. For a skill, return the highest one that it reaches."""
         capability = self._invocation.capabilities.get(capability_id)
         if capability is None or self._invocation.policy.edition < LATEST_EDITION:
             return INTERNAL
@@ -171,7 +171,7 @@ class Observer:
         return closing.output or closing.json.get("error")
 
     def find_say(self, step_id: str) -> str:
-        """Return the text for the customer of a step that was denied. Empty if there is none."""
+        """Return the text for the customer of a denied step; empty if the pack has none."""
         closing = self._closings.get(step_id)
         return (closing.error.say or "") if closing and closing.error else ""
 
@@ -192,9 +192,9 @@ class Observer:
 
     def list_effects(self, plan: TurnPlan) -> list[Json]:
         """Return the effect of each step of a plan."""
-        return [self._effect(step.id, step.uses) for step in plan.skill.steps]
+        return [self._effect_of_step(step.id, step.uses) for step in plan.skill.steps]
 
-    def _effect(self, step_id: str, uses: str) -> Json:
+    def _effect_of_step(self, step_id: str, uses: str) -> Json:
         closing, ref = self._closings.get(step_id), f"{self._root}/{step_id}"
         effect: Json = {
             "step_id": step_id,
@@ -213,7 +213,7 @@ class Observer:
 
     @property
     def facts(self) -> list[Json]:
-        """The facts of the run so far, for memory events."""
+        """The facts of the run, for memory events."""
         return [{"key": fact["key"], "value": fact["value"]} for fact in self._facts]
 
 

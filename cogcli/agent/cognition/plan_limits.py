@@ -39,14 +39,13 @@ class LimitedPlan(NamedTuple):
 
 
 def limit_plan(policy: RunPolicy, root: RootRun, calls: list[PlannedCall]) -> LimitedPlan:
-    """Return the calls of a plan, each judged with what it and the calls before it add to the counters.
-
-    An amount that is not known yet is left to its call.
+    """Return the calls of a plan with the limits applied. Each call is checked together with the amounts of the calls
+    before it. An amount that is still unknown is checked when the call is made.
     """
     claims = [_find_known_claims(policy, root.engine, call) for call in calls]
     if not any(claims):
         return LimitedPlan(calls, [])
-    held = _find_held_amounts(root, calls, claims)
+    held = _find_counter_values(root, calls, claims)
     planned, judged = dict(held), []
     for call, own in zip(calls, claims, strict=True):
         known = [claim for claim in own if claim.counter in planned]
@@ -74,17 +73,19 @@ def _add_claims(amounts: dict[Counter, Decimal], claims: Iterable[LimitClaim]) -
         amounts[claim.counter] = sum_exactly((amounts[claim.counter], claim.amount or Decimal(0)))
 
 
-def _find_held_amounts(
+def _find_counter_values(
     root: RootRun, calls: Sequence[PlannedCall], claims: Sequence[Sequence[LimitClaim]]
 ) -> dict[Counter, Decimal]:
-    """Return what the counters of a plan hold: as recorded if the log has this judgment, otherwise as of now."""
+    """Return the values of a plan's counters: the recorded ones if the log has this decision, otherwise the current
+    ones.
+    """
     every = {claim.counter: claim for each in claims for claim in each}
     engine, run_id = root.engine, root.run.state.run_id
     recorded = find_recorded(engine, "layer.completed", (run_id, None))
     if recorded is not None:
         return _read_recorded(read_record(LayerCompleted, recorded.payload).writes, every)
     held = {claim.counter: used for claim, used in read_counters(engine, list(every.values()))}
-    return held | _find_held_at_denials(engine, run_id, calls, claims)
+    return held | _find_values_at_denials(engine, run_id, calls, claims)
 
 
 def _read_recorded(writes: object, every: Iterable[Counter]) -> dict[Counter, Decimal]:
@@ -97,13 +98,13 @@ def _read_recorded(writes: object, every: Iterable[Counter]) -> dict[Counter, De
     return found
 
 
-def _find_held_at_denials(
+def _find_values_at_denials(
     engine: Engine,
     run_id: str,
     calls: Sequence[PlannedCall],
     claims: Sequence[Sequence[LimitClaim]],
 ) -> dict[Counter, Decimal]:
-    """Return what the counters held by the denials of a run that stopped before the event of the layer."""
+    """Return the counter values recorded with the denials of a run that stopped before the event of the layer."""
     held: dict[Counter, Decimal] = {}
     before: dict[Counter, Decimal] = {}
     for call, own in zip(calls, claims, strict=True):

@@ -38,8 +38,8 @@ MAX_DEPTH: Final = 4
 
 
 class PlannedCall(NamedTuple):
-    """One call of a plan, with the verdict on its known arguments. The verdict is None if only the call itself can be
-    judged.
+    """One call of a plan, with the verdict on its known arguments. The verdict is None if it depends on values known
+    only at the call.
     """
 
     step_id: str
@@ -51,7 +51,7 @@ class PlannedCall(NamedTuple):
 
     @property
     def denial(self) -> Verdict | None:
-        """The verdict, if it denies the call whatever the unknown values are. None otherwise."""
+        """The verdict, if it denies the call for all possible unknown values; otherwise None."""
         verdict = self.verdict
         if verdict is None or verdict.allows or verdict.asks:
             return None
@@ -96,7 +96,7 @@ class PlannedCall(NamedTuple):
 
 
 class PlanPart(NamedTuple):
-    """The steps of a plan, or of a lane or a skill that one of its steps runs, with what is known of its state."""
+    """The steps of a plan, or of a lane or a skill that one of its steps runs, with the known part of its state."""
 
     skill: Skill
     state: ExecutionState
@@ -108,8 +108,8 @@ class PlanPart(NamedTuple):
     """The steps outside that may run before."""
 
     def is_certain(self, step: Step) -> bool:
-        """Return whether a step surely makes a call of the target that it names, if the plan gets that far: without a
-        condition, or under one that holds whatever happens; in a loop that has an item.
+        """Return whether a step certainly calls its target if the plan reaches it. Its condition must be absent or
+        always true, and a loop must have an item.
         """
         config = step.config
         if config.router is not None or config.scatter is not None:
@@ -141,20 +141,20 @@ def _judge_part(policy: RunPolicy, root: RootRun, part: PlanPart) -> Iterator[Pl
         if inner is None or not part.is_certain(step) or part.path.count("/") >= MAX_DEPTH:
             yield _judge_step(policy, root, part, step, others)
         else:
-            yield from _judge_part(policy, root, _enter(part, step, inner, others))
+            yield from _judge_part(policy, root, _enter_skill(part, step, inner, others))
 
 
 def _find_inner_skill(policy: RunPolicy, root: RootRun, step: Step) -> Skill | None:
-    """Return the skill that a step runs, such as a lane. None for a call of a capability, or of a tool of the pack."""
+    """Return the skill that a step runs, such as a lane. None for a call of a capability or of a tool in the pack."""
     if not step.uses.startswith(NESTED) or policy.tool_by_name(step.uses) is not None:
         return None
     return root.engine.skills.get(step.uses.removeprefix(NESTED))
 
 
-def _enter(
+def _enter_skill(
     part: PlanPart, step: Step, inner: Skill, concurrent_steps: tuple[Step, ...]
 ) -> PlanPart:
-    """Return the part that a step runs, with the inputs that are known before it."""
+    """Return the part that a step runs, with the inputs known before the step."""
     known = find_known_arguments(step, part.state)
     given = {
         name: field.default
@@ -178,7 +178,9 @@ def _enter(
 
 
 def _open_names_of_step(step: Step) -> tuple[str, ...]:
-    """Return the path of a step's name in a rule's data if the step is repeated: each round has a name of its own."""
+    """Return the path of a step's name in a rule's data if the step is repeated, because each round has a different
+    name.
+    """
     config = step.config
     return ("call.step",) if config.foreach is not None or config.while_ is not None else ()
 
@@ -232,7 +234,7 @@ def find_known_arguments(step: Step, state: ExecutionState) -> Json:
 
 
 def _makes_one_call(step: Step) -> bool:
-    """Return whether a step makes at most one call, of the capability that it names."""
+    """Return whether a step makes at most one call, and only of its capability."""
     config = step.config
     chosen = (config.condition, config.foreach, config.while_, config.router, config.scatter)
     return all(each is None for each in chosen)

@@ -148,7 +148,7 @@ class Progress:
 
     @property
     def denies_goal(self) -> bool:
-        """Whether a model's answer comes after a denied effect that was not made up for."""
+        """Whether a model answered after a denied effect without any later successful call for it."""
         is_new = self.policy.edition >= LATEST_EDITION
         return is_new and self.planner.replans and bool(self.open_denials)
 
@@ -178,9 +178,9 @@ class Progress:
     def ended_run(self, decision: Event, outcome: RunOutcome) -> EndedRun:
         """Return the data of the run for the stores, after its decision was recorded."""
         request, success = self.invocation.request, outcome.status == "ok"
-        messages = [self._message("user", request.message, self.root.first.timestamp)]
+        messages = [self._build_message("user", request.message, self.root.first.timestamp)]
         if self.response:
-            messages.append(self._message("assistant", self.response, decision.timestamp))
+            messages.append(self._build_message("assistant", self.response, decision.timestamp))
         state = self.reasoning.state if self.reasoning else None
         if self.withheld:
             digest = request.message_hash or digest_of(request.message)
@@ -205,7 +205,7 @@ class Progress:
         )
 
     @staticmethod
-    def _message(role: str, text: str, at: str) -> Json:
+    def _build_message(role: str, text: str, at: str) -> Json:
         return {"role": role, "content": text, "timestamp": at}
 
     # -- the end of a loop, and replans -------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class Progress:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
     def ask(self, gate: str, reason: str, plan: Json = NOTHING) -> None:
-        """Escalate to a person. A rejection ends the run. Raise PolicyApprovalError if there is no answer."""
+        """Request a person's decision. A rejection ends the run. Raise PolicyApprovalError without an answer."""
         why = self.explain_guardrail(reason)
         say = self.policy.find_say(reason)
         escalation = Escalation(f"t{self.turn}", gate, reason, plan, why, say)

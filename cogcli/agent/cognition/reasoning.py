@@ -46,7 +46,7 @@ class ModelAccess(NamedTuple):
 
 
 class Reasoning:
-    """The state of an agent over the turns of one run. Only the loop's own steps change it."""
+    """The state of an agent over the turns of one run. Only the steps of the loop change it."""
 
     def __init__(self, state: AgentState, access: ModelAccess, root: RootRun) -> None:
         self.state = state
@@ -58,7 +58,7 @@ class Reasoning:
     def take(self, candidate: JudgedCandidate, record: TurnRecord) -> None:
         """Store the state of a judgment."""
         self.state = candidate.state
-        self._write(record, candidate.notes)
+        self._write_notes(record, candidate.notes)
 
     def close_turn(
         self,
@@ -83,7 +83,7 @@ class Reasoning:
             execution = state.execution._replace(response=response or None)
             state = end_run(state._replace(execution=execution), ending, now).state
         self.state = state
-        self._write(record, notes)
+        self._write_notes(record, notes)
 
     def new_facts(self) -> list[Json]:
         """Return the facts that changed since the last call, for memory events."""
@@ -96,7 +96,7 @@ class Reasoning:
         self._known_facts = dict(facts)
         return fresh
 
-    def _write(self, record: TurnRecord, notes: Iterable[dict[str, str]]) -> None:
+    def _write_notes(self, record: TurnRecord, notes: Iterable[dict[str, str]]) -> None:
         execution, reasoning = self.state.execution, self.state.reasoning
         record.emit(
             AgentUpdated(

@@ -16,9 +16,9 @@ from cogcli.state.execution import ExecutionState
 def is_met(
     success: object, state: ExecutionState, facts: Json = NOTHING, outputs: Json = NOTHING
 ) -> bool:
-    """Return whether the condition of a template or a decision holds. A condition without a result does not hold.
+    """Return whether the condition of a template or a decision is true. A condition without a result counts as false.
 
-    `facts` are by slot, and `outputs` are those of the calls of a plan; what the plan wrote takes precedence.
+    `facts` are by slot, and `outputs` are those of the calls of a plan. Values that the plan wrote have priority.
     """
     data = _rule_data(state)
     more: Json = BY_NAME.mask({**facts, "outputs": outputs})
@@ -36,7 +36,7 @@ def render(reply: str, state: ExecutionState) -> str:
 
 
 def _rule_data(state: ExecutionState) -> Json:
-    """Return the state as the log holds it: no text may contain a secret, and no goal may depend on one."""
+    """Return the state in its logged form, because no text may contain a secret and no goal may depend on one."""
     seen: Json = BY_NAME.mask(
         {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}
     )

@@ -50,32 +50,32 @@ MAX_FAILING: Final = 3
 
 def settle(loop: Progress, verification: Verification, outcome: RunOutcome | None) -> None:
     """End a turn. Raise PolicyApprovalError if a person must decide."""
-    state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
+    state = _compute_pressures(loop).to_payload(loop.risk, loop.root.engine.now)
     loop.record.emit(PressureCaptured(turn=loop.turn, **state))
     is_latest = loop.policy.edition >= LATEST_EDITION
     scored = Score("accept", "", False)
-    _weigh_denial(loop, state["escalation_propensity"])
+    _escalate_repeated_denial(loop, state["escalation_propensity"])
     if loop.ending is None and verification.verdict == "ok":
-        scored = _score(loop, outcome, state["escalation_propensity"])
+        scored = _score_turn(loop, outcome, state["escalation_propensity"])
     elif loop.ending is None and is_latest:
         _escalate_latency(loop, _BEFORE_SCORE)
     loop.goal_met = scored.goal_met
     loop.stages.end_phase("score", loop.root.engine.now)
     _count_failing(loop)
     if loop.ending is None and (verification.verdict == "ok" or loop.skips_action):
-        _decide(loop, scored, outcome)
+        _decide_end(loop, scored, outcome)
     if loop.ending is None and not loop.candidate.fault:
         _count_idle(loop)
     _close_reasoning(loop)
-    _consolidate(loop)
-    _reflect(loop, scored)
+    _store_proposals(loop)
+    _record_reflection(loop, scored)
     has_completed = loop.ending is None or loop.ending.status == "completed"
     if is_latest and has_completed:
         _escalate_latency(loop, _AFTER_SCORE)
 
 
 def _escalate_latency(loop: Progress, phases: tuple[str, ...]) -> None:
-    """Let a person decide if one of these phases exceeded its limit of time. A rejection ends the run."""
+    """Request a person's decision if one of these phases exceeded its time limit. A rejection ends the run."""
     late = loop.stages.find_late_phase(loop.invocation.limits, phases)
     if not late:
         return
@@ -105,7 +105,7 @@ def _close_reasoning(loop: Progress) -> None:
     )
 
 
-def _reflect(loop: Progress, score: Score) -> None:
+def _record_reflection(loop: Progress, score: Score) -> None:
     known = loop.record.known
     known["score"] = {**score._asdict(), "next": "stop" if loop.ending else "continue"}
     exceeded = loop.ending.reason if loop.ending else ""
@@ -125,7 +125,7 @@ def _reflect(loop: Progress, score: Score) -> None:
         error.say = recorded.get("say") or ""  # as recorded, without secrets
 
 
-def _pressures(loop: Progress) -> Pressures:
+def _compute_pressures(loop: Progress) -> Pressures:
     invocation, seen = loop.invocation, loop.seen
     begun, now = loop.root.first.timestamp, loop.root.engine.now
     elapsed = milliseconds(begun, now)
@@ -148,8 +148,9 @@ def _pressures(loop: Progress) -> Pressures:
 
 
 def _gate_and_conflict(loop: Progress) -> tuple[float, float]:
-    """Return the pressure of gates and of contradictions. A turn ends only after the answers at its gates, so a gate
-    presses by the time that its answer took."""
+    """Return the pressure of gates and the pressure of contradictions. A turn ends only after the answers at its gates,
+    so the pressure of a gate is the duration of its answer.
+    """
     if loop.policy.edition < LATEST_EDITION:
         return 0.0, float(bool(loop.seen.conflicts))
     learned = ((edge.subject, edge.predicate) for edge in loop.seen.learned_edges)
@@ -161,7 +162,7 @@ def _gate_and_conflict(loop: Progress) -> tuple[float, float]:
 
 
 def _gate_waits(loop: Progress) -> list[GateWait]:
-    """Return how long each answer of a person took that the turn followed."""
+    """Return how long each person's answer in the turn took."""
     return [
         GateWait(
             milliseconds(answer.asked.asked_at, answer.at),
@@ -172,9 +173,9 @@ def _gate_waits(loop: Progress) -> list[GateWait]:
     ]
 
 
-def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Score:
+def _score_turn(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Score:
     """Return the critic's verdict on the turn. An escalation waits here for a person."""
-    _note_calls(loop)
+    _record_denials(loop)
     success = _evaluate_goal(loop, outcome)
     if success and loop.plan is not None and loop.plan.template is not None:
         loop.response = render(loop.plan.template.reply, loop.root.run.state)
@@ -195,7 +196,7 @@ def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Sco
 def _collect_results(
     loop: Progress, success: bool | None, propensity: float, *, is_same_gap: bool
 ) -> Results:
-    """Return what the critic scores. `success` says whether the goal is met, None without a rule."""
+    """Return the input of the critic. `success` is whether the goal is met; None without a rule."""
     phases = _BEFORE_SCORE if loop.policy.edition >= LATEST_EDITION else ("plan",)
     has_answer = bool(loop.response) and not loop.candidate.asking
     is_open = loop.skips_action or loop.policy.unresolved or loop.denies_goal
@@ -231,8 +232,10 @@ def _find_gap(loop: Progress) -> str:
     return found
 
 
-def _weigh_denial(loop: Progress, propensity: float) -> None:
-    """Let a person decide if the policy denied the same capability as before the last replan, under pressure."""
+def _escalate_repeated_denial(loop: Progress, propensity: float) -> None:
+    """Request a person's decision under pressure, if the policy denied the same capability as before the last
+    replan.
+    """
     gap, loop.denied_gap = loop.denied_gap, ""
     if not gap or loop.ending is not None:
         return
@@ -264,8 +267,8 @@ def _is_goal_met(loop: Progress, rule: object) -> bool:
     return is_met(rule, loop.root.run.state, loop.policy.facts, loop.seen.outputs)
 
 
-def _note_calls(loop: Progress) -> None:
-    """Keep what became of the calls of the turn: a denial of an effect is open until the same capability is done."""
+def _record_denials(loop: Progress) -> None:
+    """Record the results of the turn's calls. A denied effect is open until a call of the same capability succeeds."""
     for effect in map(TurnEffect.of, loop.effects):
         if effect.status == "done":
             loop.open_denials.pop(effect.capability, None)
@@ -277,7 +280,7 @@ def _note_calls(loop: Progress) -> None:
             loop.note_denial(effect.capability, Denial(reason, say))
 
 
-def _decide(loop: Progress, score: Score, outcome: RunOutcome | None) -> None:
+def _decide_end(loop: Progress, score: Score, outcome: RunOutcome | None) -> None:
     """Decide whether the run ends with this turn."""
     if score.verdict == "replan":
         loop.replan(score.reason, list(loop.effects))
@@ -288,11 +291,11 @@ def _decide(loop: Progress, score: Score, outcome: RunOutcome | None) -> None:
     elif loop.skips_action and loop.plan is not None:
         loop.ending = LoopEnding("completed", SKIPPED)
     elif loop.response or loop.plan is None or loop.plan.template is not None:
-        _finish(loop, score)
+        _end_with_response(loop, score)
 
 
-def _finish(loop: Progress, score: Score) -> None:
-    """End with the response, unless a guardrail refuses it. An answer after a denied effect meets no goal."""
+def _end_with_response(loop: Progress, score: Score) -> None:
+    """End with the response, unless a guardrail refuses it. An answer after a denied effect does not meet the goal."""
     must_refuse = loop.invocation.pack.policy.guardrails.must_refuse
     if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
         return
@@ -331,35 +334,35 @@ def _count_idle(loop: Progress) -> None:
             loop.ending = denial_ending(f"loop_guard:{trip.kind}")
 
 
-def _outcome(loop: Progress) -> str:
-    """Return the word for the outcome of a completed plan. Empty if there is none."""
+def _outcome_word(loop: Progress) -> str:
+    """Return the word for the outcome of a completed plan; empty if the template has none."""
     if loop.ending is None or loop.plan is None or loop.skips_action:
         return ""
     return loop.outcome_word(loop.ending) if loop.ending.status == "completed" else ""
 
 
 def _session_subjects(loop: Progress) -> Json:
-    """Return what the session of the run is about, for its working memory. Empty without a session."""
+    """Return the topics of the run's session, for its working memory. Empty without a session."""
     invocation, session_id = loop.invocation, loop.invocation.request.session_id
     if not session_id or invocation.policy.edition < LATEST_EDITION or loop.withheld:
         return {}
     about: Json = {}
     if loop.turn == 1:
         about = {"intent": invocation.intent.intent, **invocation.intent.slots}
-    outcome = _outcome(loop)
+    outcome = _outcome_word(loop)
     about |= {"outcome": outcome} if outcome else {}
     ref = f"{loop.root.run.state.run_id}/t{loop.turn}"
     return {"session": session_entity(session_id), "about": about, "ref": ref}
 
 
-def _consolidate(loop: Progress) -> None:
+def _store_proposals(loop: Progress) -> None:
     """Make proposals for memory, and store them."""
     invocation, known, run = loop.invocation, loop.record.known, loop.root.run
     user = invocation.request.user
     known["candidate"] = {
         "decision_key": loop.decision_key,
         "entity": next(iter(invocation.intent.slots.values()), f"user:{user.user_id}"),
-        "outcome": _outcome(loop),
+        "outcome": _outcome_word(loop),
         "safety_mode": invocation.safety_mode,
         **_session_subjects(loop),
     }

@@ -16,7 +16,7 @@ from cogcli.declarations.pack_spec import PHASES
 
 
 class StageTimes:
-    """The milliseconds of each phase of the present turn. `earlier` are the events of the log so far."""
+    """The milliseconds of each phase of the current turn. `earlier` are the events of the log before it."""
 
     def __init__(self, earlier: Iterable[Event] = ()) -> None:
         self.milliseconds: dict[str, int] = {}
@@ -43,8 +43,8 @@ class StageTimes:
     def measure(self, start: str, end: str) -> int:
         """Return the active time between two timestamps in milliseconds, rounded up."""
         idle = ((max(start, begin), min(end, stop)) for begin, stop in self._idle)
-        waited = sum(_milliseconds(begin, stop) for begin, stop in idle if begin < stop)
-        return max(0, ceil(_milliseconds(start, end) - waited))
+        waited = sum(_milliseconds_between(begin, stop) for begin, stop in idle if begin < stop)
+        return max(0, ceil(_milliseconds_between(start, end) - waited))
 
     def find_late_phase(self, limits: Mapping[str, float], among: Iterable[str] = PHASES) -> str:
         """Return the first phase that exceeded its limit. Empty if there is none."""
@@ -55,6 +55,6 @@ class StageTimes:
         return ""
 
 
-def _milliseconds(start: str, end: str) -> float:
+def _milliseconds_between(start: str, end: str) -> float:
     span = datetime.fromisoformat(end) - datetime.fromisoformat(start)
     return span.total_seconds() * 1000

@@ -51,22 +51,22 @@ def pass_turn(loop: Progress) -> Effects:
         off = layer.name == "focus" and loop.invocation.request.focus == "off"
         loop.record.run_layer(layer.name, skipped="off" if off else "")
     before, loop.effects = loop.effects, []
-    context = _compile(loop)
+    context = _compile_turn(loop)
     if loop.ending is None and (yield from summarize_conversation(loop)):
         context = _compile_context(loop)
     loop.stages.end_phase("compile", engine.now)
-    yield from _judge(loop, context, before)
+    yield from _propose_plan(loop, context, before)
     # The first edition has one phase for both.
     is_latest = loop.policy.edition >= LATEST_EDITION
     if is_latest:
         loop.stages.end_phase("plan", engine.now)
-    verification = _verify(loop, context)
+    verification = _verify_plan(loop, context)
     verification, allowed = pass_gate(loop, context, verification)
     loop.stages.end_phase("verify" if is_latest else "plan", engine.now)
     outcome: RunOutcome | None = None
     skipped = ""
     if loop.plan is not None and allowed:
-        outcome = yield from _act(loop, loop.plan)
+        outcome = yield from _run_plan(loop, loop.plan)
         if outcome.status == "pending":
             return outcome
     elif loop.plan is not None and loop.skips_action:
@@ -106,7 +106,7 @@ def _open_turn(loop: Progress) -> None:
     loop.record = TurnRecord(loop.root, loop.turn, known, loop.policy.edition)
 
 
-def _compile(loop: Progress) -> CompiledContext:
+def _compile_turn(loop: Progress) -> CompiledContext:
     """Return the context of the turn. An escalated message waits here for a person; a refused one ends the run."""
     invocation = loop.invocation
     context = _compile_context(loop)
@@ -149,7 +149,7 @@ def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
         compile_input = compile_input._replace(attention=attention_from(loop.record.logged))
     context = compile_context(compile_input)
     if isinstance(loop.planner, ModelPlanner):
-        view = _view(loop, context)
+        view = _planner_view(loop, context)
         context = loop.planner.fit(view._replace(room=int(view.room * part)))
     compiled = ContextCompiled(turn=loop.turn, context_hash=context.hash, context=context.payload)
     loop.record.emit(compiled)
@@ -157,7 +157,7 @@ def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
     return context
 
 
-def _view(loop: Progress, context: CompiledContext) -> JudgmentView:
+def _planner_view(loop: Progress, context: CompiledContext) -> JudgmentView:
     """Return the input of the planner in this turn."""
     return JudgmentView(
         loop.invocation,
@@ -171,10 +171,10 @@ def _view(loop: Progress, context: CompiledContext) -> JudgmentView:
     )
 
 
-def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Effects:
+def _propose_plan(loop: Progress, context: CompiledContext, effects: list[Json]) -> Effects:
     """Let the planner propose a plan, unless the run ends. `effects` are the effects of the previous turn."""
     loop.plan = None
-    view = _view(loop, context)._replace(effects=tuple(effects))
+    view = _planner_view(loop, context)._replace(effects=tuple(effects))
     candidate = None
     if loop.ending is None:
         candidate = yield from judge(loop, view, lambda part: _compile_context(loop, part))
@@ -191,11 +191,11 @@ def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Eff
     loop.record.complete("judgment", {"candidate": proposed})
 
 
-def _verify(loop: Progress, context: CompiledContext) -> Verification:
+def _verify_plan(loop: Progress, context: CompiledContext) -> Verification:
     """Return the critic's verdict on the plan. A plan that may not run ends the run or leads to a replan."""
     if loop.ending is not None:
         return Verification(())
-    trips = _trips(loop)
+    trips = _record_trips(loop)
     found = verify(
         loop.invocation,
         context,
@@ -234,8 +234,10 @@ def _react_to_failures(
 
 
 def _ask_about_conflict(loop: Progress, verification: Verification) -> None:
-    """Let a person decide about a plan whose required evidence has two values. Also after a yes the evidence binds: a
-    planner that can proposes another plan, otherwise the run ends.
+    """Request a person's decision about a plan whose required evidence has two values.
+
+    Even after an approval the conflict remains. If the planner can replan, it proposes another plan, otherwise the run
+    ends.
     """
     (reason, *_) = (fail.reason for fail in verification.fails if fail.code == CONFLICT)
     loop.ask(BUILT_IN_GATE, reason)
@@ -246,7 +248,7 @@ def _ask_about_conflict(loop: Progress, verification: Verification) -> None:
         loop.ending = denial_ending(reason)
 
 
-def _trips(loop: Progress) -> dict[str, LoopTrip]:
+def _record_trips(loop: Progress) -> dict[str, LoopTrip]:
     """Append the trips of the loop guard over the calls of the candidate, and return them by step."""
     trips = {}
     for call in loop.candidate.calls:
@@ -257,8 +259,8 @@ def _trips(loop: Progress) -> dict[str, LoopTrip]:
     return trips
 
 
-def _act(loop: Progress, plan: TurnPlan) -> Effects:
-    """Drive the plan in the root run, and return the RunOutcome."""
+def _run_plan(loop: Progress, plan: TurnPlan) -> Effects:
+    """Run the plan in the root run, and return the RunOutcome."""
     engine = loop.root.engine
     steps = plan_skill(plan.skill, engine.capabilities, engine.skills)
     created = _draft_plan_created(loop, plan, [plan_entry(step) for step in steps.steps])

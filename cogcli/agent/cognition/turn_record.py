@@ -37,7 +37,7 @@ class TurnRecord:
         )
 
     def complete(self, name: str, writes: Json, *, skipped: str = "") -> None:
-        """Take the writes of a layer, and append its event."""
+        """Apply the writes of a layer, and append its event."""
         layer = LAYERS[name]
         layer.require_declared(writes)
         self.known.update(writes)
@@ -70,8 +70,11 @@ def values_at_start(
     goals: list[str],
     now: str,
 ) -> Json:
-    """Return the values of a turn before its first layer. `effects`, `notices` and the events that are `waiting` come
-    from the previous turn; `goals` are its goals, and at first the message."""
+    """Return the values of a turn before its first layer.
+
+    `effects`, `notices` and the events that are `waiting` come from the previous turn. `goals` are its goals; in the
+    first turn the message.
+    """
     pack = invocation.pack
     agent_id = invocation.request.agent.get("agent_id")
     named = {"agent_id": agent_id} if agent_id else {}
@@ -100,8 +103,9 @@ def values_at_start(
 
 
 def list_goals(invocation: Invocation, turn: int, state: AgentState | None) -> list[str]:
-    """Return the goals that a turn starts with: the message, the entities that it is about, and of the turn before the
-    objectives and the goal of the model."""
+    """Return the goals at the start of a turn: the message and its entities. The objectives and the model's goal of the
+    previous turn follow.
+    """
     goals = [invocation.request.message]
     if invocation.policy.edition < LATEST_EDITION:
         return goals

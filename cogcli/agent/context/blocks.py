@@ -37,15 +37,15 @@ def candidates(
     yield from _policy_blocks(compile_input, surface)
     for tool in surface.tools:
         text = tool_text(compile_input.capabilities[tool.capability], tool.gate, tool.deferred)
-        yield _block(compile_input, f"tool:{tool.capability}", "tool", text, _TOOL)
+        yield _build_block(compile_input, f"tool:{tool.capability}", "tool", text, _TOOL)
     for number, found in enumerate(evidence.found):
         edge = found.edge
         value = {"object": edge.object} if edge.object else {"value": edge.value}
-        text = _json(
+        text = _json_text(
             {"subject": edge.subject, "predicate": edge.predicate, **value, "at": edge.observed_at}
         )
         priority = _EVIDENCE - _NEARER * (found.hops - 1) + _salience_priority(compile_input, edge)
-        block = _block(
+        block = _build_block(
             compile_input,
             f"evidence:{number:04}",
             "evidence",
@@ -56,12 +56,14 @@ def candidates(
         )
         yield block._replace(in_focus=_is_in_focus(compile_input, edge))
     for each in compile_input.pack.business.blocks:
-        block = _block(compile_input, f"business:{each.id}", "business", each.text, each.priority)
+        block = _build_block(
+            compile_input, f"business:{each.id}", "business", each.text, each.priority
+        )
         yield block._replace(cuttable=each.cuttable)
     for number, kept in enumerate(memory.memories):
-        text = _json({"entity": kept.entity, "predicate": kept.predicate, "value": kept.value})
+        text = _json_text({"entity": kept.entity, "predicate": kept.predicate, "value": kept.value})
         refs = (kept.memory_id, *kept.evidence_refs)
-        block = _block(
+        block = _build_block(
             compile_input,
             f"memory:{kept.memory_id}",
             "memory",
@@ -75,11 +77,11 @@ def candidates(
     if compile_input.summary is not None:
         yield _summary_block(compile_input, compile_input.summary)
     for number, text in enumerate(compile_input.session, 1 if compile_input.summary else 0):
-        block = _block(
+        block = _build_block(
             compile_input,
             f"session:{number:04}",
             "session",
-            _json(text),
+            _json_text(text),
             _SESSION + number,
             (),
             "untrusted",
@@ -91,13 +93,15 @@ def _summary_block(compile_input: CompileInput, summary: ContextBlock) -> Contex
     count = len(summary.provenance_refs)
     text = f"summary of the messages 1 to {count}: {summary.content}"
     refs = summary.provenance_refs
-    block = _block(compile_input, SUMMARY, "session", _json(text), _SESSION, refs, "untrusted")
+    block = _build_block(
+        compile_input, SUMMARY, "session", _json_text(text), _SESSION, refs, "untrusted"
+    )
     return block._replace(truncated=True)
 
 
 def session_line(role: str, content: str) -> str:
     """Return the content of the block of a message."""
-    return _json(f"{role}: {content}")
+    return _json_text(f"{role}: {content}")
 
 
 def _is_in_focus(compile_input: CompileInput, edge: Edge) -> bool:
@@ -118,10 +122,10 @@ def _salience_priority(compile_input: CompileInput, edge: Edge) -> int:
 
 def _policy_blocks(compile_input: CompileInput, surface: Surface) -> Iterator[ContextBlock]:
     for number, text in enumerate(compile_input.pack.tone.non_negotiables):
-        yield _block(compile_input, f"policy:never:{number:02}", "policy", text, _POLICY)
+        yield _build_block(compile_input, f"policy:never:{number:02}", "policy", text, _POLICY)
     gated = [f"{tool.capability} waits for {tool.gate}" for tool in surface.tools if tool.gate]
     if gated:
-        yield _block(
+        yield _build_block(
             compile_input,
             "policy:gates",
             "policy",
@@ -137,7 +141,7 @@ def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] 
         for name, field in capability.inputs.items()
     }
     after = f" Needs first: {', '.join(deferred)}." if deferred else ""
-    return f"{capability.id}: {capability.description}{after} Arguments: {_json(arguments)}"
+    return f"{capability.id}: {capability.description}{after} Arguments: {_json_text(arguments)}"
 
 
 def prompt(compile_input: CompileInput, intent: IntentResult, assembly: Assembly) -> Json:
@@ -150,12 +154,12 @@ def prompt(compile_input: CompileInput, intent: IntentResult, assembly: Assembly
     return {
         "system": "\n".join(identity),
         "developer": "\n".join(instructions),
-        "task": _task(compile_input, intent),
+        "task": _task_members(compile_input, intent),
         "context_blocks": [block.to_payload() for block in blocks],
     }
 
 
-def _task(compile_input: CompileInput, intent: IntentResult) -> Json:
+def _task_members(compile_input: CompileInput, intent: IntentResult) -> Json:
     objectives = [
         each.text
         for each in compile_input.pack.decisions.objectives
@@ -168,7 +172,7 @@ def _task(compile_input: CompileInput, intent: IntentResult) -> Json:
         "params": intent.params,
     }
     if compile_input.edition >= LATEST_EDITION:
-        task |= _origin(compile_input)
+        task |= _origin_members(compile_input)
     attachments = [
         _select_shown_members(each)
         for place, each in enumerate(compile_input.request.attachments)
@@ -180,11 +184,15 @@ def _task(compile_input: CompileInput, intent: IntentResult) -> Json:
 
 
 def omit_held(compile_input: CompileInput) -> Iterator[Omission]:
-    """Yield an omission for each attachment that is held."""
+    """Yield an omission for each deferred attachment."""
     for place in compile_input.held_attachments:
         shown = _select_shown_members(compile_input.request.attachments[place])
         yield Omission(
-            f"attachment:{place}", REQUEST, 0, compile_input.tokenizer.count(_json(shown)), "held"
+            f"attachment:{place}",
+            REQUEST,
+            0,
+            compile_input.tokenizer.count(_json_text(shown)),
+            "held",
         )
 
 
@@ -193,8 +201,8 @@ def _select_shown_members(attachment: Json) -> Json:
     return {key: attachment[key] for key in ATTACHMENT if key in attachment}
 
 
-def _origin(compile_input: CompileInput) -> Json:
-    """Return where a request comes from: its channel and locale, and the signals of its session."""
+def _origin_members(compile_input: CompileInput) -> Json:
+    """Return the origin of a request: its channel and locale, and the signals of its session."""
     request = compile_input.request
     found = {
         "channel": request.channel,
@@ -204,7 +212,7 @@ def _origin(compile_input: CompileInput) -> Json:
     return {name: value for name, value in found.items() if value}
 
 
-def _block(
+def _build_block(
     compile_input: CompileInput,
     block_id: str,
     bucket: str,
@@ -219,5 +227,5 @@ def _block(
     return ContextBlock(block_id, bucket, content, priority, tokens, refs, trust, treatment)
 
 
-def _json(value: object) -> str:
+def _json_text(value: object) -> str:
     return canonical(value).decode()

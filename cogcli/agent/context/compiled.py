@@ -41,7 +41,7 @@ REQUEST: Final = "request"
 
 
 class Omission(NamedTuple):
-    """Content that the context leaves out or shortens, and the reason: a block, a line of the agent's state, a held
+    """Content that the context omits or shortens, and the reason: a block, a line of the agent's state, a deferred
     attachment, or summarized messages.
     """
 

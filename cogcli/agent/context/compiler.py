@@ -60,10 +60,8 @@ class CompiledContext(NamedTuple):
 
     @property
     def refused(self) -> str:
-        """Why no model may be called: an unknown intent, or a guardrail. Empty if one may be
-        called.
-
-        A guardrail that refused the message before the run comes first.
+        """The reason why no model may be called: an unknown intent, or a guardrail. Empty if the call is permitted. A
+        guardrail that refused the message before the run has priority.
         """
         found = self.compilation
         if found.compile_input.request.refused_by:
@@ -88,18 +86,18 @@ class CompiledContext(NamedTuple):
         return found
 
 
-def _intent(compilation: Compilation) -> object:
+def _run_intent_stage(compilation: Compilation) -> object:
     compilation.intent = resolve_intent(compilation.compile_input)
     return compilation.intent._asdict()
 
 
-def _policy(compilation: Compilation) -> object:
+def _run_policy_stage(compilation: Compilation) -> object:
     compilation.policy = resolve_policy(compilation.compile_input, compilation.intent)
     return compilation.policy._asdict()
 
 
-def _tools(compilation: Compilation) -> object:
-    """Return the surface before evidence. Capabilities whose rules need facts are judged again with them."""
+def _run_tools_stage(compilation: Compilation) -> object:
+    """Return the tools before evidence is known. Capabilities whose rules need facts are checked again later."""
     compilation.surface = surface_tools(compilation.compile_input, compilation.intent, {})
     return _surface_payload(compilation.surface)
 
@@ -121,7 +119,7 @@ def find_evidence(
     )
 
 
-def _evidence(compilation: Compilation) -> object:
+def _run_evidence_stage(compilation: Compilation) -> object:
     compile_input = compilation.compile_input
     compilation.query, compilation.evidence = find_evidence(compile_input, compilation.intent)
     compilation.surface = surface_tools(
@@ -138,7 +136,7 @@ def _evidence(compilation: Compilation) -> object:
     }
 
 
-def _memory(compilation: Compilation) -> object:
+def _run_memory_stage(compilation: Compilation) -> object:
     compile_input = compilation.compile_input
     user, run = compile_input.request.user, compile_input.run
     salience = compile_input.attention.salience if compile_input.attention else NOTHING
@@ -157,7 +155,7 @@ def _memory(compilation: Compilation) -> object:
     }
 
 
-def _budget(compilation: Compilation) -> object:
+def _run_budget_stage(compilation: Compilation) -> object:
     compile_input = compilation.compile_input
     blocks = tuple(
         block_builders.candidates(
@@ -181,7 +179,7 @@ def _budget(compilation: Compilation) -> object:
     return compilation.allocations
 
 
-def _assembly(compilation: Compilation) -> object:
+def _run_assembly_stage(compilation: Compilation) -> object:
     compilation.assembly = assemble(
         compilation.candidates, compilation.allocations, compilation.compile_input.tokenizer
     )
@@ -191,7 +189,7 @@ def _assembly(compilation: Compilation) -> object:
     }
 
 
-def _manifests(compilation: Compilation) -> object:
+def _run_manifests_stage(compilation: Compilation) -> object:
     compile_input, surface, assembly = (
         compilation.compile_input,
         compilation.surface,
@@ -238,14 +236,14 @@ def _manifests(compilation: Compilation) -> object:
 
 Stage = Callable[[Compilation], object]
 STAGES: Final[dict[str, Stage]] = {
-    "intent": _intent,
-    "policy": _policy,
-    "tools": _tools,
-    "evidence": _evidence,
-    "memory": _memory,
-    "budget": _budget,
-    "assembly": _assembly,
-    "manifests": _manifests,
+    "intent": _run_intent_stage,
+    "policy": _run_policy_stage,
+    "tools": _run_tools_stage,
+    "evidence": _run_evidence_stage,
+    "memory": _run_memory_stage,
+    "budget": _run_budget_stage,
+    "assembly": _run_assembly_stage,
+    "manifests": _run_manifests_stage,
 }
 """The stages in order. Each sets its members of the compilation and returns its hashed result."""
 

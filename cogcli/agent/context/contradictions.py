@@ -18,13 +18,13 @@ Key = tuple[str, str]
 
 
 class KnownContradictions(NamedTuple):
-    """The statements with more than one value. A settled one has a value that the run works with."""
+    """The statements with more than one value. A settled statement has a chosen value, which the run uses."""
 
     unresolved: tuple[Key, ...] = ()
     settled: tuple[Key, ...] = ()
 
     def count_unresolved(self, keys_from_calls: Iterable[Key]) -> int:
-        """Return the number of statements without a value to use. `keys_from_calls` are settled by
+        """Return the number of statements without a chosen value. The statements of `keys_from_calls` are settled by
         calls of the run.
         """
         return len(set(self.unresolved) - set(keys_from_calls))

@@ -70,17 +70,18 @@ class ContextDiff(NamedTuple):
 
 
 def difference(old: CompiledContext, new: CompiledContext) -> ContextDiff:
-    """Return the changes from one context to another. Placements of the first context come first,
-    in its order."""
+    """Return the changes from one context to another. Placements of the first context are listed first, in their
+    order.
+    """
     old_sides, new_sides = _by_identity(old), _by_identity(new)
     pairs = (
         (
-            old_sides.get(key) or _absent(new_sides[key]),
-            new_sides.get(key) or _absent(old_sides[key]),
+            old_sides.get(key) or _absent_side(new_sides[key]),
+            new_sides.get(key) or _absent_side(old_sides[key]),
         )
         for key in old_sides | new_sides
     )
-    changes = (_change(*pair) for pair in pairs)
+    changes = (_block_change(*pair) for pair in pairs)
     return ContextDiff(tuple(each for each in changes if each), tuple(_ledger_changes(old, new)))
 
 
@@ -97,7 +98,7 @@ class _Side(NamedTuple):
 
     @property
     def tokens(self) -> int | None:
-        """The size of its block, or None if there is none."""
+        """The size of the side's block in tokens, or None without a block."""
         return None if self.is_out else self.placed.details["tokens"]
 
 
@@ -105,13 +106,13 @@ def _by_identity(context: CompiledContext) -> dict[bytes, _Side]:
     """Return the placements that may have a block, by identity."""
     contents = {block.block_id: block.content for block in context.compilation.assembly.blocks}
     return {
-        _identity(placed): _Side(placed, contents.get(placed.block_id, ""))
+        _placement_key(placed): _Side(placed, contents.get(placed.block_id, ""))
         for placed in placements(context.compilation)
         if placed.kind != "required"
     }
 
 
-def _identity(placement: Placement) -> bytes:
+def _placement_key(placement: Placement) -> bytes:
     stated = (
         [placement.details[name] for name in STATEMENT]
         if placement.kind == "evidence"
@@ -120,15 +121,15 @@ def _identity(placement: Placement) -> bytes:
     return canonical([placement.kind, stated])
 
 
-def _absent(other_side: _Side) -> _Side:
+def _absent_side(other_side: _Side) -> _Side:
     """Return the side for a context without this placement."""
     kind, name = other_side.placed.kind, other_side.placed.name
     stage, reason = _ABSENT.get(kind, ("assembly", "not_in_pack"))
     return _Side(Placement(kind, name, OUT, stage, reason))
 
 
-def _change(old: _Side, new: _Side) -> BlockChange | None:
-    """Return the change of one thing, or None if its block is the same, or on neither side."""
+def _block_change(old: _Side, new: _Side) -> BlockChange | None:
+    """Return the change of one placement. None if its block is equal on both sides, or missing on both."""
     tokens = old.tokens, new.tokens
     if old.content == new.content:
         return None
@@ -152,12 +153,12 @@ def _find_reason(old: Placement, new: Placement) -> tuple[str, str]:
 
 def _ledger_changes(old: CompiledContext, new: CompiledContext) -> Iterator[LedgerChange]:
     """Yield the changed members of the ledger, stages as `stage_hashes.NAME`."""
-    sides = [_flat(compiled.payload["context_ledger"]) for compiled in (old, new)]
+    sides = [_flatten(compiled.payload["context_ledger"]) for compiled in (old, new)]
     for member, value in sides[0].items():
         if value != sides[1][member]:
             yield LedgerChange(member, value, sides[1][member])
 
 
-def _flat(ledger: Json) -> dict[str, str]:
+def _flatten(ledger: Json) -> dict[str, str]:
     stages = {f"stage_hashes.{name}": hash for name, hash in ledger["stage_hashes"].items()}
     return {**{name: value for name, value in ledger.items() if name != "stage_hashes"}, **stages}

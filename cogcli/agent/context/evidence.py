@@ -62,7 +62,7 @@ def retrieve(
     for edge in visible:
         by_subject[edge.subject].append(edge)
     found, omitted = _within_edges(
-        sorted(_walk(by_subject, query), key=_sort_key), query.limits.max_edges
+        sorted(_walk_edges(by_subject, query), key=_sort_key), query.limits.max_edges
     )
     standings = _Standings(by_subject, query)
     facts = {slot: standings.facts_about(entity) for slot, entity in query.slots.items()}
@@ -79,7 +79,9 @@ def explain_hidden(edge: Edge, query: KnowledgeQuery) -> str:
     return "class" if _CLASS[edge.data_class] > _CLASS[query.max_class] else ""
 
 
-def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterator[RelatedEdge]:
+def _walk_edges(
+    by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery
+) -> Iterator[RelatedEdge]:
     """Yield usable edges breadth first from the entities of the slots. A slot's own edges are one hop away."""
     seen = set(query.slots.values())
     frontier = list(dict.fromkeys(query.slots.values()))
@@ -145,7 +147,7 @@ class _Standings:
         """Return the status of a predicate, and its edges."""
         key = entity, predicate
         if key not in self._known:
-            self._known[key] = self._judge(entity, predicate)
+            self._known[key] = self._standing_of(entity, predicate)
         return self._known[key]
 
     def facts_about(self, entity: str) -> Json:
@@ -166,17 +168,17 @@ class _Standings:
             name, status, tuple(dict.fromkeys(edge.evidence_ref for edge in chosen))
         )
 
-    def _judge(self, entity: str, predicate: str) -> tuple[str, list[Edge]]:
+    def _standing_of(self, entity: str, predicate: str) -> tuple[str, list[Edge]]:
         by_fault: dict[str, list[Edge]] = defaultdict(list)
         for edge in self._by_subject.get(entity, ()):
             if edge.predicate == predicate:
                 by_fault[fault_of(edge, self._query)].append(edge)
         for status in ("", *_FAULTS):
             if status in by_fault:
-                return (status, by_fault[status]) if status else self._choose(by_fault[""])
+                return (status, by_fault[status]) if status else self._choose_trusted(by_fault[""])
         return "missing", []
 
-    def _choose(self, usable: list[Edge]) -> tuple[str, list[Edge]]:
+    def _choose_trusted(self, usable: list[Edge]) -> tuple[str, list[Edge]]:
         """Return the status of usable edges of one predicate, and the edges with the most trust."""
         best = max(_TRUST[edge.trust] for edge in usable)
         strongest = [edge for edge in usable if _TRUST[edge.trust] == best]
@@ -185,13 +187,13 @@ class _Standings:
         if own and own[-1] in strongest:
             return "satisfied", own[-1:]
         if usable[0].predicate not in self._query.limits.single_valued:
-            return "satisfied", _distinct(strongest)
+            return "satisfied", _latest_per_value(strongest)
         if all(equal(edge.stated, strongest[-1].stated) for edge in strongest):
             return "satisfied", strongest[-1:]
         return "conflict", strongest
 
 
-def _distinct(edges: list[Edge]) -> list[Edge]:
+def _latest_per_value(edges: list[Edge]) -> list[Edge]:
     """Return the edges with distinct values; of equal values the latest edge."""
     kept: list[Edge] = []
     for edge in edges:

@@ -101,7 +101,7 @@ class Edge(NamedTuple):
 
     @property
     def stated(self) -> Any:
-        """What the edge states: its entity `object`, or else its `value`."""
+        """The value of the edge: its entity `object`, or else its `value`."""
         return self.object or self.value
 
 
@@ -123,7 +123,7 @@ class PromotedMemory(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """What a turn works with: the references in focus, and how salient each reference is."""
+    """The focus of a turn: the references in focus, and the salience of each reference."""
 
     focus: tuple[str, ...] = ()
     salience: Mapping[str, float] = NOTHING

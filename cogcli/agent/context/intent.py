@@ -35,28 +35,28 @@ def resolve_intent(compile_input: CompileInput) -> IntentResult:
     if request.refused_by:
         known = request.intent in catalog
         return IntentResult(request.intent, "") if known else IntentResult("", UNKNOWN)
-    scores = {} if request.intent else _scores(catalog, request.message)
+    scores = {} if request.intent else _score_intents(catalog, request.message)
     chosen = request.intent if request.intent in catalog else _find_best_intent(scores)
     if not chosen:
         return IntentResult("", UNKNOWN, scores, {}, dict(request.params))
-    slots, params = _fill(catalog[chosen].slots, request.message, dict(request.params))
+    slots, params = _fill_slots(catalog[chosen].slots, request.message, dict(request.params))
     return IntentResult(chosen, "", scores, slots, params)
 
 
-def _scores(catalog: Mapping[str, PackIntent], message: str) -> dict[str, int]:
+def _score_intents(catalog: Mapping[str, PackIntent], message: str) -> dict[str, int]:
     """Return the intents that match a message, with their scores."""
     folded = message.casefold()
-    scores = {id: _score(intent, message, folded) for id, intent in catalog.items()}
+    scores = {id: _score_intent(intent, message, folded) for id, intent in catalog.items()}
     return {id: score for id, score in scores.items() if score}
 
 
 def _find_best_intent(scores: Mapping[str, int]) -> str:
-    """Return the intent with the highest score. Empty if there is none or several."""
+    """Return the intent with the highest score. Empty if no intent matches, or several share the highest score."""
     best = [id for id, score in scores.items() if score == max(scores.values())]
     return best[0] if len(best) == 1 else ""
 
 
-def _score(intent: PackIntent, message: str, folded_message: str) -> int:
+def _score_intent(intent: PackIntent, message: str, folded_message: str) -> int:
     patterns = sum(has_match(pattern, message) for pattern in intent.patterns)
     return patterns * _BY_PATTERN + sum(
         has_phrase(folded_message, phrase) for phrase in intent.phrases
@@ -69,7 +69,7 @@ def _words_of(pattern: str, text: str) -> list[str]:
     return [word for word in words if word and has_match(f"^(?:{pattern})$", word)]
 
 
-def _fill(slots: dict[str, Slot], message: str, params: Json) -> tuple[dict[str, str], Json]:
+def _fill_slots(slots: dict[str, Slot], message: str, params: Json) -> tuple[dict[str, str], Json]:
     """Return the entities of the slots, from parameters, else from the message if it names exactly one."""
     entities = {}
     for name, slot in slots.items():

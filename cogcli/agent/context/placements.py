@@ -54,12 +54,12 @@ def placements(compilation: Compilation) -> tuple[Placement, ...]:
     """Return the placement of each thing, in the order of the stages."""
     blocks = _BlockPlacements(compilation)
     return (
-        *_capabilities(compilation, blocks),
+        *_capability_placements(compilation, blocks),
         *_place_gates(compilation),
-        *_edges(compilation, blocks),
-        *_memories(compilation, blocks),
+        *_edge_placements(compilation, blocks),
+        *_memory_placements(compilation, blocks),
         *blocks.texts(),
-        *_attachments(compilation),
+        *_attachment_placements(compilation),
         *_state_lines(compilation),
     )
 
@@ -130,7 +130,9 @@ def _state_lines(compilation: Compilation) -> Iterator[Placement]:
         )
 
 
-def _capabilities(compilation: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
+def _capability_placements(
+    compilation: Compilation, blocks: _BlockPlacements
+) -> Iterator[Placement]:
     tools = {tool.capability: tool for tool in compilation.surface.tools}
     redactions = {each.capability: each for each in compilation.surface.redactions}
     for id, aliases in _find_known_capabilities(compilation).items():
@@ -189,7 +191,7 @@ def _place_gates(compilation: Compilation) -> Iterator[Placement]:
         )
 
 
-def _edges(compilation: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
+def _edge_placements(compilation: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     numbers = {
         id(each.edge): (number, each.hops) for number, each in enumerate(compilation.evidence.found)
     }
@@ -220,7 +222,7 @@ def _salience_of(compilation: Compilation, ref: str) -> Json:
     return {"salience": attention.salience[ref]} if attention is not None and scored else {}
 
 
-def _attachments(compilation: Compilation) -> Iterator[Placement]:
+def _attachment_placements(compilation: Compilation) -> Iterator[Placement]:
     held = compilation.compile_input.held_attachments
     for place, each in enumerate(compilation.compile_input.request.attachments):
         id, name = f"attachment:{place}", str(each.get("name"))
@@ -233,7 +235,7 @@ def _statement_of(edge: Edge) -> Json:
     return dict(zip(STATEMENT, stated, strict=True))
 
 
-def _memories(compilation: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
+def _memory_placements(compilation: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     reasons = {each["memory_id"]: each["reason"] for each in compilation.memory.omitted}
     for memory in compilation.compile_input.memories:
         id = memory.memory_id

@@ -33,10 +33,12 @@ class Tokenizer(NamedTuple):
 
 def estimate(text: str) -> int:
     """Return the estimated tokens of a text."""
-    return math.ceil(sum(_weigh(str(run.lastgroup), run.group()) for run in _RUNS.finditer(text)))
+    return math.ceil(
+        sum(_estimate_run(str(run.lastgroup), run.group()) for run in _RUNS.finditer(text))
+    )
 
 
-def _weigh(kind: str, run: str) -> float:
+def _estimate_run(kind: str, run: str) -> float:
     length = len(run)
     if kind == "letters":
         parts = len(_CAMEL.findall(run)) + 1

@@ -55,7 +55,7 @@ def resolve_policy(compile_input: CompileInput, intent: IntentResult) -> PolicyR
     guardrails, message = compile_input.pack.policy.guardrails, compile_input.request.message
     prohibited = {}
     for id in _list_capabilities(compile_input, intent):
-        verdict = _verdict(compile_input, intent, id, {})
+        verdict = _verdict_on(compile_input, intent, id, {})
         if not verdict.allows and verdict.stage != "situation":
             prohibited[id] = verdict.reason
     if compile_input.request.refused_by:
@@ -82,7 +82,7 @@ def surface_tools(compile_input: CompileInput, intent: IntentResult, facts: Json
     tools, redactions, waiting = [], [], []
     listed = _list_capabilities(compile_input, intent)
     for id in listed:
-        verdict = _verdict(compile_input, intent, id, facts)
+        verdict = _verdict_on(compile_input, intent, id, facts)
         if id not in compile_input.capabilities:
             redactions.append(Redaction(id, "permission", NOT_USABLE))
         elif verdict.allows:
@@ -160,7 +160,7 @@ def mode_of(compile_input: CompileInput, id: str) -> str:
     )
 
 
-def _verdict(compile_input: CompileInput, intent: IntentResult, id: str, facts: Json) -> Verdict:
+def _verdict_on(compile_input: CompileInput, intent: IntentResult, id: str, facts: Json) -> Verdict:
     mode = mode_of(compile_input, id)
     call = GovernedCall(
         id,

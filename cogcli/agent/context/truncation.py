@@ -61,6 +61,6 @@ def cut_text(
 
 
 def first_sentence(text: str) -> str:
-    """Return the text up to the end of its first sentence, or all of it if no sentence ends."""
+    """Return the text up to the end of its first sentence. Without a sentence end, return the whole text."""
     end = SENTENCE_END.search(text.strip())
     return text.strip()[: end.end()] if end else text.strip()

@@ -93,11 +93,11 @@ class AnthropicEvent(Record):
     error: ReportedError
 
 
-def _headers(key: str) -> dict[str, str]:
+def _request_headers(key: str) -> dict[str, str]:
     return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
 
-def _body(outgoing: Outgoing) -> Json:
+def _request_body(outgoing: Outgoing) -> Json:
     request = outgoing.request
     system, messages = split_system(request)
     return {
@@ -107,12 +107,12 @@ def _body(outgoing: Outgoing) -> Json:
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         **({"stop_sequences": list(request.stop)} if request.stop else {}),
-        **({"tools": _tools(request)} if request.tools else {}),
+        **({"tools": _tool_definitions(request)} if request.tools else {}),
         **({"stream": True} if outgoing.stream else {}),
     }
 
 
-def _reply(value: object) -> ProviderReply | None:
+def _parse_reply(value: object) -> ProviderReply | None:
     message = read_record(AnthropicMessage, value)
     blocks = message.content
     if blocks is None:
@@ -153,7 +153,7 @@ class _EventFold:
                 if found.index is not None and len(self._blocks) < _MAX_BLOCKS:
                     self._blocks[found.index] = _StreamedBlock(found.content_block, [])
             case "content_block_delta":
-                return self._add(found)
+                return self._add_piece(found)
             case "message_delta":
                 self._usage = {**self._usage, **found.usage}
                 self._message |= {**found.delta.json, "usage": self._usage}
@@ -162,7 +162,7 @@ class _EventFold:
                 self.whole = self.done = True
         return ""
 
-    def _add(self, event: AnthropicEvent) -> str:
+    def _add_piece(self, event: AnthropicEvent) -> str:
         """Add a piece to a block, and return the text that it adds."""
         block = self._blocks.get(-1 if event.index is None else event.index)
         if block is None:
@@ -184,7 +184,7 @@ class _StreamedBlock(NamedTuple):
     pieces: list[str]
 
     def to_payload(self) -> Json:
-        """Return the whole block. A call without pieces keeps the arguments that it began with."""
+        """Return the complete block. A call without further pieces keeps its initial arguments."""
         pieces = "".join(self.pieces)
         if self.begun.type == "text":
             return {"type": "text", "text": self.begun.text + pieces}
@@ -192,7 +192,7 @@ class _StreamedBlock(NamedTuple):
         return {**self.begun.json, "input": arguments}
 
 
-def _tools(request: ModelRequest) -> list[Json]:
+def _tool_definitions(request: ModelRequest) -> list[Json]:
     names = sent_names(request.tools)
     return [
         {
@@ -210,8 +210,8 @@ ANTHROPIC: Final = ProviderApi(
     auth_ref="ANTHROPIC_API_KEY",
     features=("stream", "tools"),
     optional={"temperature": "temperature"},
-    headers=_headers,
-    body=_body,
-    reply=_reply,
+    headers=_request_headers,
+    body=_request_body,
+    reply=_parse_reply,
     fold=_EventFold,
 )

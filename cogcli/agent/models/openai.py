@@ -84,11 +84,11 @@ class OpenAiCompletion(Record):
         return self.choices[0] if self.choices else read_record(OpenAiChoice, {})
 
 
-def _headers(key: str) -> dict[str, str]:
+def _request_headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _body(outgoing: Outgoing) -> Json:
+def _request_body(outgoing: Outgoing) -> Json:
     request = outgoing.request
     system, messages = split_system(request)
     # The provider's newer models know only the longer name, other servers only the shorter one.
@@ -100,15 +100,17 @@ def _body(outgoing: Outgoing) -> Json:
         "temperature": request.temperature,
         "seed": request.seed,
         **({"stop": list(request.stop)} if request.stop else {}),
-        **({"tools": _tools(request)} if request.tools else {}),
+        **({"tools": _tool_definitions(request)} if request.tools else {}),
         **(
-            {} if request.json_schema is None else {"response_format": _format(request.json_schema)}
+            {}
+            if request.json_schema is None
+            else {"response_format": _response_format(request.json_schema)}
         ),
         **({"stream": True, "stream_options": {"include_usage": True}} if outgoing.stream else {}),
     }
 
 
-def _reply(value: object) -> ProviderReply | None:
+def _parse_reply(value: object) -> ProviderReply | None:
     completion = read_record(OpenAiCompletion, value)
     message = completion.choice.message
     if message is None:
@@ -183,7 +185,7 @@ class _ChunkFold:
         return {**self._head, "choices": [{"message": message, "finish_reason": self._finish}]}
 
 
-def _tools(request: ModelRequest) -> list[Json]:
+def _tool_definitions(request: ModelRequest) -> list[Json]:
     names = sent_names(request.tools)
     return [
         {"type": "function", "function": {**tool, "name": names[tool["name"]]}}
@@ -191,9 +193,9 @@ def _tools(request: ModelRequest) -> list[Json]:
     ]
 
 
-def _format(schema: Json) -> Json:
-    """Return the format of a reply. It is not `strict`, which allows only a part of JSON Schema: replies are
-    checked here.
+def _response_format(schema: Json) -> Json:
+    """Return the format of a reply. It is not `strict`, because strict mode supports only a part of JSON Schema.
+    Replies are checked by cogcli.
     """
     return {
         "type": "json_schema",
@@ -213,8 +215,8 @@ OPENAI: Final = ProviderApi(
         "response_format": "response_format|json_schema|grammar",
         "stream_options": "stream_options|include_usage",
     },
-    headers=_headers,
-    body=_body,
-    reply=_reply,
+    headers=_request_headers,
+    body=_request_body,
+    reply=_parse_reply,
     fold=_ChunkFold,
 )

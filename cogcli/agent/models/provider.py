@@ -116,19 +116,19 @@ class ProviderModel:
                     yield Delta(finished.text)
                     return finished
                 fold = self._api.fold()
-                for words in _split_at_spaces(self._pieces(reply, fold), pieces):
+                for words in _split_at_spaces(self._text_pieces(reply, fold), pieces):
                     yield Delta(self._context.secrets.mask_text(words))
                 return self._read_reply(request, fold.value, reply.head)
         except ModelError as error:
             raise self._stream_error(error, "".join(pieces)) from error
 
-    def _pieces(self, reply: HttpStream, fold: StreamFold) -> Iterator[str]:
+    def _text_pieces(self, reply: HttpStream, fold: StreamFold) -> Iterator[str]:
         """Yield the pieces of the text. Raise ModelError for a stream that ends before the answer is whole."""
         parser, began = EventParser(), False
         for chunk in reply.chunks():
             for event in parser.feed(chunk):
                 began = True
-                if piece := self._apply(fold, event):
+                if piece := self._apply_event(fold, event):
                     yield piece
             if fold.done:
                 return
@@ -138,7 +138,7 @@ class ProviderModel:
         if not fold.whole:
             raise ModelError("protocol", "the answer breaks off")
 
-    def _apply(self, fold: StreamFold, event: ServerEvent) -> str:
+    def _apply_event(self, fold: StreamFold, event: ServerEvent) -> str:
         try:
             return fold.apply(event, None if event.data == DONE else parse_json(event.data))
         except ProviderFailure as failure:
@@ -179,14 +179,14 @@ class ProviderModel:
         calls = tuple(
             {**call, "name": names.get(call["name"], call["name"])} for call in found.tool_calls
         )
-        usage = self._usage(request, found, calls)
+        usage = self._usage_of_reply(request, found, calls)
         id = head.header("x-request-id") or head.header("request-id") or found.id
         id, model = (
             self._context.secrets.mask_text(each)[:_LONGEST_ID] for each in (id, found.model)
         )
         return ModelReply(found.text, calls, found.finish, usage, model, id)
 
-    def _usage(
+    def _usage_of_reply(
         self, request: ModelRequest, reply: ProviderReply, calls: tuple[Json, ...]
     ) -> TokenUsage:
         tokens_in, tokens_out = reply.tokens_in, reply.tokens_out
@@ -233,8 +233,8 @@ class ProviderModel:
         return HttpRequest("POST", url, tuple(headers.items()), sent, "private", MAX_REPLY)
 
     def key(self) -> str:
-        """Return the key. Empty for none. Without a reference it is sent only to the provider's own address.
-        Raise ServiceResolutionError `env.missing`, `env.extra`, ModelAccessError `model.auth`.
+        """Return the API key; empty without a key. A key from the default variable is sent only to the provider's own
+        address. Raise ServiceResolutionError `env.missing`, `env.extra`, ModelAccessError `model.auth`.
         """
         ref = self._settings.auth_ref or (self._api.auth_ref if self._own else "")
         found = self._context.secrets.resolve(ref).strip() if ref else ""
@@ -258,14 +258,14 @@ class ProviderModel:
             text = GIVEN_UP if cancel.is_set else error.message
             again = False if cancel.is_set else None
             raise ModelError(
-                kind, self._quote(text), code=code, hint=error.hint, retryable=again
+                kind, self._quote_masked(text), code=code, hint=error.hint, retryable=again
             ) from error
         except ModelError as error:
-            error.message = self._quote(error.message)
+            error.message = self._quote_masked(error.message)
             error.args = (error.message,)
             raise
 
-    def _quote(self, text: str) -> str:
+    def _quote_masked(self, text: str) -> str:
         return quote(f"{self._name}: {text}", self._context.secrets)
 
 

@@ -39,13 +39,13 @@ class ReportedError(Record):
 
 
 class FailedAnswer(Record):
-    """An answer with an error, which some servers give as text."""
+    """An answer with an error. Some servers send the error as text."""
 
     error: ReportedError | str | None = None
 
 
 class ProviderReply(NamedTuple):
-    """The reply of a provider; a count that it does not give is None."""
+    """The reply of a provider. A count missing in the reply is None."""
 
     text: str
     tool_calls: tuple[Json, ...]
@@ -75,7 +75,7 @@ class StreamFold(Protocol):
 
 
 class Outgoing(NamedTuple):
-    """The input of a body. `own`: it is sent to the provider's own address."""
+    """The data for building a request body. `own` is whether the request goes to the provider's own address."""
 
     request: ModelRequest
     model: str

@@ -191,15 +191,15 @@ class ScriptedModel:
             self._calls += 1
             number = self._calls
         entry = self._script.entry(number, request)
-        _wait(entry.delay_ms, request.timeout_ms, cancel)
+        _sleep(entry.delay_ms, request.timeout_ms, cancel)
         for piece in _PIECE.findall(entry.text):
             yield Delta(piece)
-            _wait(entry.pause_ms, request.timeout_ms, cancel)
+            _sleep(entry.pause_ms, request.timeout_ms, cancel)
         if entry.error is not None:
             raise _error_from(entry, entry.error, number)
-        return self._reply(entry, number, request)
+        return self._build_reply(entry, number, request)
 
-    def _reply(self, entry: ScriptEntry, number: int, request: ModelRequest) -> ModelReply:
+    def _build_reply(self, entry: ScriptEntry, number: int, request: ModelRequest) -> ModelReply:
         usage = estimate_usage(self._count, request, entry.text, entry.tool_calls)
         if entry.usage:
             usage = TokenUsage(entry.usage.tokens_in, entry.usage.tokens_out)
@@ -214,7 +214,7 @@ def _error_from(entry: ScriptEntry, error: ScriptedError, number: int) -> ModelE
     return ModelError(members.pop("kind"), members.pop("message"), **members, partial=entry.text)
 
 
-def _wait(milliseconds: int, maximum: int, cancel: Cancellation) -> None:
+def _sleep(milliseconds: int, maximum: int, cancel: Cancellation) -> None:
     """Wait until the time or the request is over, or the call is canceled. Raise ModelError."""
     given_up = threading.Event()
     with cancel.on_cancel(given_up.set):

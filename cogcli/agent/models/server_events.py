@@ -47,9 +47,9 @@ class EventParser:
         self._after_return = chunk.endswith(b"\r")
         if self._first:
             lines[0], self._first = lines[0].removeprefix(_BOM), False
-        return [event for line in lines if (event := self._take(line)) is not None]
+        return [event for line in lines if (event := self._parse_line(line)) is not None]
 
-    def _take(self, line: bytes | bytearray) -> ServerEvent | None:
+    def _parse_line(self, line: bytes | bytearray) -> ServerEvent | None:
         if not line:
             event = ServerEvent(self._type, "\n".join(self._data)) if self._data else None
             self._type, self._data = "", []

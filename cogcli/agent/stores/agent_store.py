@@ -78,13 +78,15 @@ class AgentStore:
         """
         for _ in range(_TRIES):
             with suppress(VersionChanged):
-                return self._consolidate(tenant_id, user_id, made, counts, session, threshold)
+                return self._consolidate_interaction(
+                    tenant_id, user_id, made, counts, session, threshold
+                )
             if session is not None:
                 session = session.rebased_on(self.session(tenant_id, user_id, session.session_id))
         text = f"{self._database.path}: a conversation was changed by others {_TRIES} times"
         raise UnusableEnvironment("memory.busy", text, hint="try again")
 
-    def _consolidate(
+    def _consolidate_interaction(
         self,
         tenant_id: str,
         user_id: str,
@@ -183,7 +185,7 @@ class AgentStore:
     # -- jobs ----------------------------------------------------------------------------------------------------------
 
     def lease(self, *, now: str, until: str, passed: Collection[str] = ()) -> jobs.Job | None:
-        """Lease the next job, or return None if there is none."""
+        """Lease the next job; None if the queue has no job."""
         with self._database.writing() as connection:
             return jobs.lease(connection, now=now, until=until, passed=passed)
 

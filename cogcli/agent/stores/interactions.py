@@ -130,7 +130,7 @@ def read_interactions(
     )
     for *values, rules in rows:
         stored = read_record(_StoredRules, orjson.loads(rules))
-        yield _interaction(dict(zip(_COLUMNS, values, strict=True)), stored)
+        yield _parse_interaction(dict(zip(_COLUMNS, values, strict=True)), stored)
 
 
 class _StoredRules(Record):
@@ -143,7 +143,7 @@ class _StoredRules(Record):
     withheld: str
 
 
-def _interaction(members: Json, rules: _StoredRules) -> Interaction:
+def _parse_interaction(members: Json, rules: _StoredRules) -> Interaction:
     if not all(
         isinstance(value, int if name in _NUMBERS else str) for name, value in members.items()
     ):

@@ -33,9 +33,11 @@ _OPEN: Final = (
 
 
 class Job(NamedTuple):
-    """A learning job over a user's interactions number `from_n` to `to_n`. `state` is one of
-    STATES; `error` is the error of the last attempt; `transcript` holds the request and the reply
-    of a model."""
+    """A learning job over a user's interactions number `from_n` to `to_n`.
+
+    `state` is one of STATES. `error` is the error of the last attempt. `transcript` contains the request and the reply
+    of a model.
+    """
 
     job_id: str
     tenant_id: str
@@ -100,11 +102,11 @@ def lease(
     Jobs in `passed` are skipped. A job whose workers died five times has failed.
     """
     for row in connection.execute(_OPEN, (now,)).fetchall():
-        job = _job(row)
+        job = _parse_job(row)
         if job.job_id in passed:
             continue
         if job.attempts >= MAX_FAILURES:
-            _update(
+            _update_if_unchanged(
                 connection,
                 job,
                 state="failed",
@@ -113,7 +115,9 @@ def lease(
             )
             continue
         taken = job._replace(state="leased", attempts=job.attempts + 1, lease_until=until)
-        if _update(connection, job, state=taken.state, attempts=taken.attempts, lease_until=until):
+        if _update_if_unchanged(
+            connection, job, state=taken.state, attempts=taken.attempts, lease_until=until
+        ):
             return taken._replace(version=job.version + 1)
     return None
 
@@ -128,12 +132,14 @@ def close(
 ) -> bool:
     """End the lease of a job. Return False if another worker has it now."""
     text = compact(transcript).decode()
-    return _update(connection, job, state=state, lease_until="", error=error, transcript=text)
+    return _update_if_unchanged(
+        connection, job, state=state, lease_until="", error=error, transcript=text
+    )
 
 
 def requeue(connection: sqlite3.Connection, job: Job) -> None:
     """Return an interrupted job to the queue by ending its lease."""
-    _update(connection, job, state="queued", lease_until="", attempts=job.attempts - 1)
+    _update_if_unchanged(connection, job, state="queued", lease_until="", attempts=job.attempts - 1)
 
 
 def job_exists(connection: sqlite3.Connection, job: Job) -> bool:
@@ -158,10 +164,10 @@ def list_jobs(
         f" ({', '.join('?' * len(states))}) ORDER BY created_at, to_n, kind, job_id",
         (tenant_id, tenant_id, user_id, user_id, *states),
     )
-    return [_job(row) for row in rows]
+    return [_parse_job(row) for row in rows]
 
 
-def _update(connection: sqlite3.Connection, job: Job, **values: object) -> bool:
+def _update_if_unchanged(connection: sqlite3.Connection, job: Job, **values: object) -> bool:
     """Change a job if its version is still the one that was read. Return whether it was changed."""
     names = ", ".join(f"{name} = ?" for name in values)
     done = connection.execute(
@@ -172,6 +178,6 @@ def _update(connection: sqlite3.Connection, job: Job, **values: object) -> bool:
     return bool(done.rowcount)
 
 
-def _job(row: tuple[Any, ...]) -> Job:
+def _parse_job(row: tuple[Any, ...]) -> Job:
     members = dict(zip(_COLUMNS, row, strict=True))
     return Job(**{**members, "transcript": object_of(orjson.loads(members["transcript"]))})

@@ -49,7 +49,7 @@ class Snapshot(NamedTuple):
     seq: int
 
 
-def _refusal(place: int, text: str) -> UsageError:
+def _refusal_at(place: int, text: str) -> UsageError:
     return UsageError("input.json", text, hint="nothing was imported: name an edge that is there")
 
 
@@ -66,7 +66,7 @@ class KnowledgeStore:
     def append(
         self,
         lines: Iterable[Json],
-        refusal: Callable[[int, str], UsageError] = _refusal,
+        refusal: Callable[[int, str], UsageError] = _refusal_at,
     ) -> Snapshot:
         """Append all checked lines in one transaction, and return the snapshot after them. For a line that retracts a
         later edge, raise the error of `refusal` for its position, from 0, and the reason: UsageError `input.json`."""
@@ -154,7 +154,7 @@ def _value_from(text: object) -> object:
 
 
 def _compute_snapshot(connection: sqlite3.Connection) -> Snapshot:
-    """Return the snapshot of all edges that were imported, with the hash of what they are now."""
+    """Return the snapshot of all imported edges, with the hash of their current state."""
     found = Snapshot(PREFIX, 0)
     for each in _walk_snapshots(connection):
         found = each

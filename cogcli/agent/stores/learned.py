@@ -86,23 +86,23 @@ def fold_learned(
         created_at=min(created, default=""),
         last_updated=max(counters.last_updated, profile.last_updated),
     )
-    origins = {_key(found): each for each in rows if (found := _statement(each))}
+    origins = {_statement_key(found): each for each in rows if (found := _statement_of(each))}
     entries = [
         ProfileEntry(field, name, value, origins[key])
-        for field, name, value in _members(profile)
-        if (key := _key(Statement(field, value, name))) in origins
+        for field, name, value in _profile_entries(profile)
+        if (key := _statement_key(Statement(field, value, name))) in origins
     ]
     return profile, entries
 
 
-def _statement(stored: StoredProposal) -> Statement | None:
+def _statement_of(stored: StoredProposal) -> Statement | None:
     """Return the bounded statement of a proposal, or None if it is not about a profile."""
     notes: list[Note] = []
     found = statement_from(stored.proposal.predicate, stored.proposal.value)
     return bound_statement(found, found.field, notes) if found else None
 
 
-def _members(profile: UserProfile) -> Iterable[tuple[str, str, object]]:
+def _profile_entries(profile: UserProfile) -> Iterable[tuple[str, str, object]]:
     """Yield the field, name and value of each entry of a profile."""
     for field in MAX_PROFILE_ITEMS:
         held = getattr(profile, field)
@@ -114,8 +114,8 @@ def _members(profile: UserProfile) -> Iterable[tuple[str, str, object]]:
             yield from ((field, "", text) for text in held)
 
 
-def _key(statement: Statement) -> tuple[str, str]:
-    """Return the key by which a statement replaces an earlier one: its name, or in a list its text."""
+def _statement_key(statement: Statement) -> tuple[str, str]:
+    """Return the key by which a statement replaces an earlier one: its name, or its text in a list."""
     by_name = statement.field in NAMED or statement.field == STYLE
     text = statement.name if by_name else str(statement.value)
     return statement.field, text.strip().casefold()

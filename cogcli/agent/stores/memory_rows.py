@@ -80,7 +80,7 @@ class StoredProposal(NamedTuple):
 
     @property
     def stands_since(self) -> str:
-        """The time from which a newer value may take its place: its own, or that of a person's decision."""
+        """The time of the proposal, or of a person's decision about it. A newer value may replace it."""
         by_person = self.decided_by not in ("", CODE)
         return max(self.proposal.at, self.decided_at) if by_person else self.proposal.at
 
@@ -129,12 +129,12 @@ def stored_from(row: tuple[Any, ...]) -> StoredProposal:
     proposal = MemoryProposal(
         members["class"],
         value=orjson.loads(members["value"]),
-        evidence_refs=_texts(orjson.loads(members["evidence"]), "evidence"),
+        evidence_refs=_parse_texts(orjson.loads(members["evidence"]), "evidence"),
         consent=bool(members["consent"]),
         **{name: members[name] for name in names},
     )
     contradiction = read_record(_Contradiction, orjson.loads(members["contradiction"]))
-    _texts(contradiction.existing, "contradiction")
+    _parse_texts(contradiction.existing, "contradiction")
     if contradiction.verdict not in VERDICTS:
         raise UnreadableRow("the contradiction of a proposal is none")
     kept = (proposal, members["state"], contradiction.json)
@@ -145,13 +145,13 @@ def stored_from(row: tuple[Any, ...]) -> StoredProposal:
 
 
 class _Contradiction(Record):
-    """How a stored proposal relates to what is known."""
+    """The relation of a stored proposal to the promoted memory."""
 
     existing: object = None
     verdict: object = None
 
 
-def _texts(value: object, name: str) -> tuple[str, ...]:
+def _parse_texts(value: object, name: str) -> tuple[str, ...]:
     if is_list_of(value, str):
         return tuple(value)
     raise UnreadableRow(f"`{name}` of a proposal is not a list of texts")

@@ -100,7 +100,7 @@ class MemoryStore:
                     proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal
                 )
                 kept = stored if proposal.is_too_large else keep_proposal(connection, stored, layer)
-                word = _outcome(kept, proposal)
+                word = _outcome_word(kept, proposal)
                 outcomes.append(ProposalOutcome(kept.proposal_id, word, kept.to_payload()))
         return outcomes
 
@@ -128,27 +128,27 @@ class MemoryStore:
         class neither when it was made nor now.
         """
         with self._database.writing() as connection:
-            stored = _require(connection, tenant_id, id, user_id)
+            stored = _require_proposal(connection, tenant_id, id, user_id)
             if stored.state == "promoted":
-                return Decision(stored, False, _others(connection, stored))
+                return Decision(stored, False, _other_values(connection, stored))
             made = stored.proposal
             if not (made.consent or made.memory_class in consent):
                 raise _no_consent(stored)
             stored = _compare_with_memory(
                 connection, stored._replace(proposal=made._replace(consent=True)), at
             )
-            existing = _others(connection, stored)
-            return Decision(_decide(connection, stored, "promoted", by, at), True, existing)
+            existing = _other_values(connection, stored)
+            return Decision(_write_decision(connection, stored, "promoted", by, at), True, existing)
 
     def reject(
         self, tenant_id: str, id: str, *, by: str, at: str, reason: str = "", user_id: str = ""
     ) -> Decision:
         """Reject a proposal. A promoted one is then no longer recalled. Raise UsageError `memory.unknown`."""
         with self._database.writing() as connection:
-            stored = _require(connection, tenant_id, id, user_id)
+            stored = _require_proposal(connection, tenant_id, id, user_id)
             if stored.state in _REJECTED:
                 return Decision(stored, False)
-            return Decision(_decide(connection, stored, "rejected", by, at, reason), True)
+            return Decision(_write_decision(connection, stored, "rejected", by, at, reason), True)
 
     def proposals(
         self, tenant_id: str, *, states: Collection[str], user_id: str | None = None
@@ -164,11 +164,11 @@ class MemoryStore:
         Raise UsageError `memory.unknown`.
         """
         with self._database.reading() as connection:
-            stored = _require(connection, tenant_id, id, user_id)
+            stored = _require_proposal(connection, tenant_id, id, user_id)
             runs = connection.execute(
                 "SELECT run_id FROM proposed_in WHERE proposal_id = ? ORDER BY rowid", (id,)
             ).fetchall()
-            return Decision(stored, False, _others(connection, stored)), tuple(
+            return Decision(stored, False, _other_values(connection, stored)), tuple(
                 str(run) for (run,) in runs
             )
 
@@ -176,11 +176,10 @@ class MemoryStore:
         self, tenant_id: str, user: User, query: str, layer: MemoryLayer, *, now: str, limit: int,
         session_id: str = "",
     ) -> list[PromotedMemory]:  # fmt: skip
-        """Return promoted memory of a user that shares a word with the query, the nearest first. The name of the
-        session counts as a word: it finds what the session is about.
+        """Return promoted memory of a user that shares a word with the query, the nearest first.
 
-        The list has at most `limit` memories that may be recalled, and at most `limit` that may not, whose values
-        are None.
+        The name of the session counts as a word, so that the topics of the session are found. The list has at most
+        `limit` memories that may be recalled, and at most `limit` that may not, whose values are None.
         """
         named = re.findall(r"\w+", f"{query} {session_id}".replace("_", " ").casefold())
         words = " OR ".join(f'"{word}"' for word in dict.fromkeys(named))
@@ -204,7 +203,7 @@ def tenant_flag(tenant_id: str) -> str:
     return "" if tenant_id == "local" else f" {quote(f'--tenant={tenant_id}')}"
 
 
-def _outcome(kept: StoredProposal, made: MemoryProposal) -> str:
+def _outcome_word(kept: StoredProposal, made: MemoryProposal) -> str:
     """Return the outcome of a proposal that one run made."""
     if made.is_too_large:
         return "too_large"
@@ -225,7 +224,7 @@ def _no_consent(stored: StoredProposal) -> UnusableEnvironment:
     )
 
 
-def _require(
+def _require_proposal(
     connection: sqlite3.Connection, tenant_id: str, id: str, user_id: str = ""
 ) -> StoredProposal:
     row = connection.execute(f"{_SELECT} AND proposal_id = ?", (tenant_id, id)).fetchone()
@@ -241,7 +240,9 @@ def _require(
     return stored
 
 
-def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[StoredProposal, ...]:
+def _other_values(
+    connection: sqlite3.Connection, stored: StoredProposal
+) -> tuple[StoredProposal, ...]:
     """Return the promoted memory with another value of the same predicate."""
     made = stored.proposal
     rows = connection.execute(
@@ -262,7 +263,7 @@ def _compare_with_memory(
     connection: sqlite3.Connection, stored: StoredProposal, at: str = ""
 ) -> StoredProposal:
     """Return the proposal with its contradictions now, and whether it supersedes them."""
-    others = _others(connection, stored)
+    others = _other_values(connection, stored)
     existing = [other.proposal_id for other in others]
     known = (other.proposal._replace(at=other.stands_since) for other in others)
     verdict = stored.proposal.verdict_on(known, at)
@@ -301,15 +302,19 @@ def keep_proposal(
         (fresh.proposal_id, fresh.proposal.run_id),
     )
     if earlier is not None:
-        return _repeat(connection, earlier, fresh.proposal, layer) if added.rowcount else earlier
+        return (
+            _repeat_proposal(connection, earlier, fresh.proposal, layer)
+            if added.rowcount
+            else earlier
+        )
     words = (fresh.proposal_id, index_text_from(fresh.proposal))
     connection.execute("INSERT INTO words VALUES (?, ?)", words)
-    return _write(
+    return _write_row(
         connection, _promote_if_due(connection, _compare_with_memory(connection, fresh), layer)
     )
 
 
-def _repeat(
+def _repeat_proposal(
     connection: sqlite3.Connection,
     earlier: StoredProposal,
     proposal: MemoryProposal,
@@ -317,12 +322,12 @@ def _repeat(
 ) -> StoredProposal:
     """Return a proposal that another run repeats, with the new evidence. A rejected one becomes `rejected_before`."""
     if earlier.state in _REJECTED:
-        return _write(connection, earlier._replace(state="rejected_before"))
+        return _write_row(connection, earlier._replace(state="rejected_before"))
     stored = earlier._replace(proposal=earlier.proposal.repeated_by(proposal))
     if stored.state == "promoted":
-        return _write(connection, stored)
+        return _write_row(connection, stored)
     waiting = stored._replace(state="proposed", decided_by="", decided_at="", reason="")
-    return _write(
+    return _write_row(
         connection, _promote_if_due(connection, _compare_with_memory(connection, waiting), layer)
     )
 
@@ -334,11 +339,11 @@ def _promote_if_due(
         return stored
     at = stored.proposal.at
     if stored.verdict == "supersedes":
-        _supersede(connection, stored, CODE, at)
+        _supersede_contradicted(connection, stored, CODE, at)
     return stored._replace(state="promoted", decided_by=CODE, decided_at=at)
 
 
-def _decide(
+def _write_decision(
     connection: sqlite3.Connection,
     stored: StoredProposal,
     state: str,
@@ -348,22 +353,24 @@ def _decide(
 ) -> StoredProposal:
     """Write a person's decision. A promoted proposal may supersede the memory that it contradicts."""
     if state == "promoted" and stored.verdict == "supersedes":
-        _supersede(connection, stored, by, at)
-    return _write(
+        _supersede_contradicted(connection, stored, by, at)
+    return _write_row(
         connection, stored._replace(state=state, decided_by=by, decided_at=at, reason=reason)
     )
 
 
-def _supersede(connection: sqlite3.Connection, stored: StoredProposal, by: str, at: str) -> None:
-    """Let a proposal take the place of the memory that it contradicts, which stays in the history."""
+def _supersede_contradicted(
+    connection: sqlite3.Connection, stored: StoredProposal, by: str, at: str
+) -> None:
+    """Replace the contradicted memory by a proposal. The old memory stays in the history."""
     why = f"superseded by {stored.proposal_id}"
-    for other in _others(connection, stored):
+    for other in _other_values(connection, stored):
         person = "" if other.decided_by == CODE else f"; promoted by {other.decided_by} before"
         gone = other._replace(state="superseded", decided_by=by, decided_at=at, reason=why + person)
-        _write(connection, gone)
+        _write_row(connection, gone)
 
 
-def _write(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
+def _write_row(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
     """Write the row of a proposal, new or changed."""
     changed = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])
     connection.execute(  # names of ours

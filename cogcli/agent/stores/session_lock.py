@@ -33,7 +33,7 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
         Folder.open(store.parent, make=True).close()
         while (handle := _try_lock(path)) < 0:
             if time.monotonic() >= deadline:
-                raise _busy(session_id)
+                raise _busy_error(session_id)
             time.sleep(_PAUSE)
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
@@ -66,7 +66,7 @@ def _try_lock(path: Path) -> int:
     return -1
 
 
-def _busy(session_id: str) -> UnusableEnvironment:
+def _busy_error(session_id: str) -> UnusableEnvironment:
     return UnusableEnvironment(
         "session.busy",
         f"another run of session `{session_id}` is alive",

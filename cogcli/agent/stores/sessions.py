@@ -92,13 +92,13 @@ def read_session(
     if row is None:
         return SessionSnapshot(session_id)
     bodies = connection.execute(f"SELECT body FROM message WHERE {_OF_SESSION} ORDER BY n", key)  # noqa: S608
-    messages = tuple(_object(body) for (body,) in bodies)
+    messages = tuple(_parse_object(body) for (body,) in bodies)
     mode, reasoning, failed, summary, version = row
     try:
-        thought = _reasoning_from(_object(reasoning))
+        thought = _reasoning_from(_parse_object(reasoning))
     except UnreadableState as error:
         raise UnreadableRow(f"a session: {error}") from error
-    kept = _object(summary) if summary else None
+    kept = _parse_object(summary) if summary else None
     return SessionSnapshot(
         session_id, messages, mode, thought, bool(failed), kept, len(messages), version
     )
@@ -113,7 +113,7 @@ def read_messages(
         (tenant_id, user_id, session_id),
     )
     return [
-        {**_object(body), "n": n, "run_id": run, "episode_id": episode}
+        {**_parse_object(body), "n": n, "run_id": run, "episode_id": episode}
         for n, run, episode, body in rows
     ]
 
@@ -175,7 +175,7 @@ def list_sessions(
 def delete_session(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str
 ) -> int:
-    """Delete a conversation, and return the number of its messages; -1 if there is none."""
+    """Delete a conversation, and return the number of its messages; -1 if it does not exist."""
     key = (tenant_id, user_id, session_id)
     messages = connection.execute(f"DELETE FROM message WHERE {_OF_SESSION}", key).rowcount  # noqa: S608
     found = connection.execute(f"DELETE FROM session WHERE {_OF_SESSION}", key).rowcount  # noqa: S608
@@ -188,7 +188,7 @@ def _reasoning_from(stored: Json) -> ReasoningContext:
     return AgentState.from_payload(state).reasoning
 
 
-def _object(text: object) -> Json:
+def _parse_object(text: object) -> Json:
     value = orjson.loads(text) if isinstance(text, str) else None
     if not isinstance(value, dict):
         raise UnreadableRow("a member of a session is not an object")

@@ -39,8 +39,8 @@ def all_rows(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> di
     found = {}
     for table in _TABLES:
         query = f"SELECT * FROM {table} {_OF_USER}"  # noqa: S608
-        found[table] = _rows(connection, query, *who)
-    proposals = _rows(connection, f"SELECT * {_PROPOSALS} ORDER BY at", *who, user_id)
+        found[table] = _fetch_rows(connection, query, *who)
+    proposals = _fetch_rows(connection, f"SELECT * {_PROPOSALS} ORDER BY at", *who, user_id)
     for row in proposals:
         runs = connection.execute(
             "SELECT run_id FROM proposed_in WHERE proposal_id = ? ORDER BY rowid",
@@ -50,12 +50,12 @@ def all_rows(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> di
     return {**found, "proposal": proposals}
 
 
-def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Json]:
+def _fetch_rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Json]:
     cursor = connection.execute(query, values)
     names = [column[0] for column in cursor.description]
     return [
         {
-            name: _value(name, value)
+            name: _plain_value(name, value)
             for name, value in zip(names, row, strict=True)
             if name != "version"
         }
@@ -63,7 +63,7 @@ def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Json
     ]
 
 
-def _value(name: str, value: object) -> object:
+def _plain_value(name: str, value: object) -> object:
     return orjson.loads(value) if name in _JSON and isinstance(value, str) and value else value
 
 

@@ -73,7 +73,7 @@ def parse_request(raw: Json) -> RequestWithOptions:
     found = read_record(_RequestFile, raw)
     _require_values(found)
     members = {name: value for name, value in raw.items() if name in _KEYS}
-    members |= {"user": _user(found.user), "attachments": tuple(found.attachments)}
+    members |= {"user": _parse_user(found.user), "attachments": tuple(found.attachments)}
     run = {name: raw[name] for name in _OF_RUN if name in raw}
     return RequestWithOptions(
         AgentRequest(**members), **{**run, "pack_refs": tuple(found.pack_refs)}
@@ -173,7 +173,7 @@ def request_from(raw: Json) -> AgentRequest:
     return parse_request(raw).request
 
 
-def _user(raw: Json) -> User:
+def _parse_user(raw: Json) -> User:
     """Return the user of a request. Raise UsageError."""
     known = {"user_id": str, "role": str, "consent": list}
     for name, value in raw.items():
@@ -193,8 +193,8 @@ def _user(raw: Json) -> User:
 def compile_request(
     settings: Settings, found: PackInRegistry, request: AgentRequest
 ) -> CompiledContext:
-    """Return the context of a request under a pack, with the values of the stores now, or without stores for the
-    pack of an untrusted project.
+    """Return the context of a request under a pack, with the current values of the stores. The stores are not read for
+    the pack of an untrusted project.
     """
     pack, now = found.pack, settings.clock.now()
     require_expected(request, pack)

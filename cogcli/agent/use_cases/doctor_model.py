@@ -31,21 +31,21 @@ def model_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
         model = open_chosen(settings, chosen, learn=lambda secret: None)
     except ProblemsFound as error:
         details = tuple(f"{place_of(problem)}: {problem.message}" for problem in error.problems)
-        yield _check("error", f"{_title(chosen)}: {error.message}", details, error.hint)
+        yield _check("error", f"{_check_title(chosen)}: {error.message}", details, error.hint)
     except CogcliError as error:
         yield _check(
             "error",
-            f"{_title(chosen)}: {error.message}",
+            f"{_check_title(chosen)}: {error.message}",
             tuple(filter(None, [place_of(error)])),
             error.hint,
         )
     else:
-        yield _check("ok", _title(chosen))
+        yield _check("ok", _check_title(chosen))
         if model is not None and MODELS[chosen.settings.adapter].online:
-            yield _ask(model) if net else _check("skipped", "not checked (add --net)")
+            yield _check_answer(model) if net else _check("skipped", "not checked (add --net)")
 
 
-def _title(chosen: ChosenModel | None) -> str:
+def _check_title(chosen: ChosenModel | None) -> str:
     if chosen is None:
         return "not known"
     return (
@@ -65,8 +65,8 @@ def _check_untrusted_table(settings: Settings) -> Iterator[DoctorCheck]:
             yield _check("warning", message, fix="cogcli config trust")
 
 
-def _ask(model: LanguageModel) -> DoctorCheck:
-    """Return whether the model answers one short request."""
+def _check_answer(model: LanguageModel) -> DoctorCheck:
+    """Send one short request, and return a check of whether the model answers."""
     try:
         reply = model.generate(_QUESTION, Cancellation())
     except ModelError as error:

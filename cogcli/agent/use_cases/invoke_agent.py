@@ -72,8 +72,9 @@ class AgentCommandInput(NamedTuple):
 def invoke(
     settings: Settings, command: AgentCommandInput, watch: Watch, control: Control | None = None
 ) -> RunResult:
-    """Run an agent to its end, within `watch`. A run with a conversation holds its lock. Raise ProblemsFound,
-    UnusableEnvironment or UsageError before anything is started."""
+    """Run an agent to its end, within `watch`. A run with a conversation holds the conversation's lock. Raise
+    ProblemsFound, UnusableEnvironment or UsageError before anything is started.
+    """
     environment = environment_of(settings)
     with ExitStack() as opened:
         prepared = prepare_agent(settings, command, opened)
@@ -104,9 +105,10 @@ def invoke_request(
 
 
 def prepare_agent(settings: Settings, command: AgentCommandInput, opened: ExitStack) -> PreparedRun:
-    """Check the closure of a pack and the request, and fetch the values of the stores. `opened` holds the lock of the
-    conversation."""
-    catalog, selection, invocation, warnings = _reach(settings, command)
+    """Check the closure of a pack and the request, and fetch the values of the stores. `opened` receives the lock of
+    the conversation.
+    """
+    catalog, selection, invocation, warnings = _reach_invocation(settings, command)
     keeps = _has_memory(command, catalog)
     tenant, user, session = (
         invocation.pack.tenant,
@@ -146,9 +148,8 @@ def prepare_agent(settings: Settings, command: AgentCommandInput, opened: ExitSt
 def _reach_packs(
     settings: Settings, command: AgentCommandInput, selection: SelectionOptions
 ) -> tuple[Catalog, PolicyRequest]:
-    """Return the closure of the packs of a request, and what the request says of policy with the pack that holds.
-
-    Without a pack that is the built-in one, which permits what only reads.
+    """Return the closure of a request's packs, and the policy part of the request with the effective pack. Without a
+    pack that is the built-in one, which permits read-only capabilities.
     """
     policy = command.request.policy or PolicyRequest()
     registry = open_registry(settings)
@@ -161,7 +162,7 @@ def _reach_packs(
     return catalog, policy._replace(pack=Pack.of(made_pack).ref)
 
 
-def _reach(
+def _reach_invocation(
     settings: Settings, command: AgentCommandInput
 ) -> tuple[Catalog, SelectionOptions, Invocation, list[Problem]]:
     """Return the closure of the pack, the selection of bindings, the invocation with the values of the stores,
@@ -203,7 +204,7 @@ def dry_run(settings: Settings, command: AgentCommandInput) -> Json:
     """Return the first context, the plan of the template planner, and with a model its first prompt. No call is
     made and no file is written.
     """
-    catalog, _, invocation, _ = _reach(settings, command)
+    catalog, _, invocation, _ = _reach_invocation(settings, command)
     now = settings.clock.now()
     given_context = invocation.compile_input(1, "run_0", "trace_0", now)
     context = compile_context(with_first_attention(given_context))

@@ -40,8 +40,10 @@ _BY_MODEL, _BY_CODE = 0.5, 1.0
 
 
 class JobResult(NamedTuple):
-    """The outcome of a job: `done`, `queued` (it failed and is tried again), `failed` for good, `given_back` (no time
-    was left), `lost` (another process took it over) or `forgotten` (its user was forgotten)."""
+    """The outcome of a job. `done`, `queued` (failed, to be repeated) or `failed` (finally).
+
+    Also `given_back` (no time was left), `lost` (another process has the job) or `forgotten` (its user was forgotten).
+    """
 
     job: Job
     outcome: str
@@ -62,8 +64,8 @@ class JobResult(NamedTuple):
         }
 
 
-class _NotLearned(Exception):
-    """Raised with the transcript if the model gave no usable reply."""
+class _UnusableReply(Exception):
+    """Raised with the transcript if the model returned no usable reply."""
 
     def __init__(self, error: str, transcript: Json) -> None:
         super().__init__(error)
@@ -77,10 +79,8 @@ def work_jobs(
     limit: int | None = None,
     grace_s: float | None = None,
 ) -> list[JobResult]:
-    """Do jobs within these limits, the oldest first. Without a model, learn by folding. Other jobs stay in the
-    queue.
-
-    Raise the errors of `Database`.
+    """Do jobs within these limits, the oldest first. Without a model, learn by folding. Other jobs remain queued. Raise
+    the errors of `Database`.
     """
     if not has_store(settings, MEMORY):
         return []
@@ -91,7 +91,7 @@ def work_jobs(
         while (limit is None or len(worked) < limit) and not worker.is_late:
             now = settings.clock.now()
             passed = [each.job.job_id for each in worked]
-            job = store.lease(now=now, until=_later(now, _LEASE_SECONDS), passed=passed)
+            job = store.lease(now=now, until=_add_seconds(now, _LEASE_SECONDS), passed=passed)
             if job is None:
                 break
             worked.append(worker.work(job))
@@ -101,10 +101,8 @@ def work_jobs(
 def work_after_answer(
     settings: Settings, model: str = "", *, limit: int | None = None
 ) -> list[JobResult]:
-    """Do jobs after the answer of a command, with the named or the configured model, for at most
-    `synthesis_grace_s`.
-
-    Never raises, since the exit code is decided already. A later command retries failed jobs.
+    """Do jobs after the answer of a command, with the given or the configured model, for at most `synthesis_grace_s`
+    seconds. Never raise, since the exit code is already decided. A later command retries failed jobs.
     """
     with suppress(CogcliError):
         grace = settings.value("agent.synthesis_grace_s")
@@ -114,7 +112,7 @@ def work_after_answer(
 
 
 def run_jobs(settings: Settings, model: str, *, limit: int | None = None) -> list[JobResult]:
-    """Do jobs with the named or the configured model. Raise the errors of `model_of` and `Database`."""
+    """Do jobs with the given or the configured model. Raise the errors of `model_of` and `Database`."""
     return work_jobs(settings, model_of(settings, model), limit=limit)
 
 
@@ -152,21 +150,21 @@ class _Worker:
         """Do a job. If it is interrupted, return it to the queue."""
         is_closed = False
         try:
-            made = self._work(job)
+            made = self._do_job(job)
             is_closed = made.outcome != "given_back"
             return made
         finally:
             if not is_closed:
                 self._store.requeue(job)
 
-    def _work(self, job: Job) -> JobResult:
+    def _do_job(self, job: Job) -> JobResult:
         profile, _ = self._store.profile(job.tenant_id, job.user_id)
-        of = self._interactions(job, job.from_n)
+        of = self._readable_interactions(job, job.from_n)
         if not of:  # all were forgotten or refused
             return JobResult(job, self._store.finish(job, [], MemoryLayer(), at="", transcript={}))
         try:
-            learned, transcript = self._learn(job, profile, of)
-        except _NotLearned as error:
+            learned, transcript = self._learn_statements(job, profile, of)
+        except _UnusableReply as error:
             if self.is_late and "reply" not in error.transcript:
                 return JobResult(job, "given_back")
             return JobResult(job, self._store.fail(job, str(error), error.transcript), str(error))
@@ -185,19 +183,19 @@ class _Worker:
         )
         return JobResult(job, outcome, proposal_ids=tuple(ids))
 
-    def _interactions(self, job: Job, from_n: int) -> list[Interaction]:
+    def _readable_interactions(self, job: Job, from_n: int) -> list[Interaction]:
         """Return the interactions of a job's user that a model may read, from this number on."""
         found = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
         return [each for each in found if each.may_be_learned_from]
 
-    def _learn(
+    def _learn_statements(
         self, job: Job, profile: UserProfile, of: list[Interaction]
     ) -> tuple[LearnedStatements, Json]:
-        """Return the statements of a job about its user, and the transcript. Raise _NotLearned."""
+        """Return the statements of a job about its user, and the transcript. Raise _UnusableReply."""
         if self._model is None:
             if job.kind == "synthesize":
                 from_n = max(1, job.to_n - _RECENT + 1)
-                of = self._interactions(job, from_n)
+                of = self._readable_interactions(job, from_n)
             learned = fold_interactions(profile, map(_interaction_payload, of))
             asked_before = {
                 name: job.transcript[name] for name in ("usage",) if name in job.transcript
@@ -209,9 +207,9 @@ class _Worker:
             if job.kind == "extract"
             else build_synthesis_prompt(profile, seen)
         )
-        return self._ask(self._model, job, profile, prompt)
+        return self._ask_model(self._model, job, profile, prompt)
 
-    def _ask(
+    def _ask_model(
         self,
         model: LanguageModel,
         job: Job,
@@ -241,7 +239,7 @@ class _Worker:
         try:
             reply = model.generate(request, cancel)
         except ModelError as error:
-            raise _NotLearned(
+            raise _UnusableReply(
                 f"{error.code}: {error.message}", {**transcript, "error": error.to_payload()}
             ) from error
         finally:
@@ -250,7 +248,7 @@ class _Worker:
         transcript["usage"] = _sum_of(used, reply.usage)
         learned = parse_learned(reply.text, job.kind, profile, sees_all=not prompt.truncated)
         if isinstance(learned, ReplyProblem):
-            raise _NotLearned(f"{learned.code}: {learned.message}", transcript)
+            raise _UnusableReply(f"{learned.code}: {learned.message}", transcript)
         return learned, {**transcript, "notes": list(learned.notes)}
 
 
@@ -268,7 +266,7 @@ def _sum_of(used: Json, usage: TokenUsage) -> Json:
     )._asdict()
 
 
-def _later(now: str, seconds: int) -> str:
+def _add_seconds(now: str, seconds: int) -> str:
     """Return the timestamp `seconds` later, in the same form."""
     time = datetime.fromisoformat(now) + timedelta(seconds=seconds)
     return time.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -50,7 +50,7 @@ def chosen_model(settings: Settings, flag: str | None = "") -> ChosenModel:
     if given:
         chosen = ChosenModel(_parse_named_model(settings, chosen.settings, given, origin), origin)
     if chosen.settings.adapter != TEMPLATE and not chosen.settings.name:
-        raise _nameless(chosen)
+        raise _missing_name_error(chosen)
     return chosen
 
 
@@ -100,7 +100,7 @@ def _adapter_hint(adapter: str, name: str) -> str:
     return suggestion_hint(meant) or write or f"adapters: {', '.join((TEMPLATE, *MODELS))}"
 
 
-def _nameless(chosen: ChosenModel) -> CogcliError:
+def _missing_name_error(chosen: ChosenModel) -> CogcliError:
     """Return the error for an adapter without the name of a model."""
     adapter = chosen.settings.adapter
     text = f"the adapter `{adapter}` needs the name of {'a file' if MODELS[adapter].reads_file else 'a model'}"

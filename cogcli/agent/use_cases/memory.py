@@ -129,9 +129,12 @@ def recall_memories(
 
 
 def why(settings: Settings, scope: MemoryScope, id: str) -> Json:
-    """Explain a proposal or memory: its evidence, runs, state and decision, the memories that it contradicts now or has
-    superseded, why the scope's pack did not promote it, and whether it is recalled for the scope's user. Raise
-    UsageError `memory.unknown`."""
+    """Explain a proposal or memory.
+
+    The result contains its evidence, runs, state and decision, and the memories that it contradicts now or has
+    superseded. It also contains why the scope's pack did not promote it, and whether it is recalled for the scope's
+    user. Raise UsageError `memory.unknown`.
+    """
     with open_memory(settings) as store:
         decision, runs = store.explain(scope.tenant_id, id, user_id=scope.user_id)
         named = (

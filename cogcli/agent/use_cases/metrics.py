@@ -88,7 +88,7 @@ def _fitting_runs(
     packs: PackCache,
     warn: Callable[[CogcliError], None],
 ) -> Iterator[MeasuredRun]:
-    for candidate in _candidates(settings, query):
+    for candidate in _candidate_episodes(settings, query):
         try:
             run = _measure_run(candidate.directory, query.since, packs)
         except UsageError:
@@ -111,7 +111,7 @@ class _EpisodeCandidate(NamedTuple):
     required: bool
 
 
-def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_EpisodeCandidate]:
+def _candidate_episodes(settings: Settings, query: MetricsQuery) -> Iterator[_EpisodeCandidate]:
     """Yield the named episodes, else those that may be an agent's."""
     if query.names:
         named = dict.fromkeys(episodes.find(settings, name) for name in query.names)

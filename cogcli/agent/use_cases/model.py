@@ -70,7 +70,7 @@ def recorded_model(
     if pinned is None or agent is None or agent.mode is None or agent.timeout_s is None:
         raise InternalError("internal", "this run records no model")
     info, secrets = ModelInfo.from_payload(pinned.json), LearnedSecrets()
-    reopen = cache(partial(_reopen, settings, info, secrets)) if settings else None
+    reopen = cache(partial(_reopen_model, settings, info, secrets)) if settings else None
     return ModelAccess(
         info,
         reopen,
@@ -82,7 +82,7 @@ def recorded_model(
     )
 
 
-def _reopen(
+def _reopen_model(
     settings: Settings, info: ModelInfo, secrets: LearnedSecrets, known: int
 ) -> LanguageModel:
     chosen = chosen_model(settings, f"{info.adapter}:{info.name}")

@@ -62,10 +62,10 @@ class TurnContext(NamedTuple):
 
 
 def turn_context(settings: Settings, word: str, turn: int | None = None) -> TurnContext:
-    """Return the context of a turn: of `EP` the last one, or `turn`; of `EP#2` the second.
+    """Return the context of a turn: for `EP` the last one, or `turn`; for `EP#2` the second one.
 
-    Raise UsageError for an episode that is not an agent's, and for an unknown turn; UnusableEnvironment
-    `episode.unreadable` for an unreadable one, or one whose log gives other contexts.
+    Raise UsageError for an episode that is not an agent's, and for an unknown turn. Raise UnusableEnvironment
+    `episode.unreadable` for an unreadable one, or one whose log leads to other contexts.
     """
     name, turn = _episode_and_turn(word, turn)
     log = read_agent_log(episodes.find(settings, name))
@@ -95,7 +95,7 @@ def _recompile_turns(log: AgentLog) -> list[RecompiledTurn]:
 
 
 def _require_equal(log: AgentLog, found: RecompiledTurn) -> None:
-    """Raise UnusableEnvironment if the log gives another context than the recorded one."""
+    """Raise UnusableEnvironment if the context compiled from the log differs from the recorded one."""
     if not found.differs:
         return
     why = "it was altered, or made by another version"

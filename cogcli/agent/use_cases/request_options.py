@@ -27,9 +27,9 @@ def merge_options(
 ) -> RunOptions:
     """Return the options of the caller and of the request together. Faults of the request are added to `problems`.
 
-    An option wins over the request, but can only tighten the safety mode and the budget; the pack of the options
-    replaces the first pack of the request, and what further packs add stays. An empty pack stands for the built-in
-    one. The intent is left to the request.
+    An option overrides the request, but can only tighten the safety mode and the budget. The pack of the options
+    replaces the first pack of the request; additional packs of the request are kept. An empty pack stands for the
+    built-in one. The intent always comes from the request.
     """
     if options.shadow:
         text = "`shadow` is for runs of skills and for sessions: an agent enforces its pack"

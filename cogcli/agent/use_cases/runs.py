@@ -82,9 +82,9 @@ class _Turn(NamedTuple):
 class _StoreWriter:
     """Writes the turns and the end of one run to the memory, in this order.
 
-    A turn that cannot be stored is retried with each later turn and at the end, and nothing later is stored
-    before it. If the last write returns an error, the store lacks a part of the run, otherwise it has all of it.
-    Storing is idempotent.
+    A turn that cannot be stored is retried with each later turn and at the end, and nothing later is stored before it.
+    If the last write returns an error, the store lacks a part of the run, otherwise it is complete. Storing is
+    idempotent.
     """
 
     def __init__(self, settings: Settings, invocation: Invocation) -> None:
@@ -103,7 +103,9 @@ class _StoreWriter:
         return None
 
     def finish(self, ended: EndedRun) -> CogcliError | None:
-        """Store the end of the run. Return the error if the store cannot be written; the log has all of it."""
+        """Store the end of the run. Return the error if the store cannot be written; the log is complete in any
+        case.
+        """
         try:
             self._store_turns()
             _store_end(self._settings, self._invocation, ended)

@@ -35,7 +35,7 @@ def open_session(
 def hold_session(
     settings: Settings, tenant: str, user: str, session_id: str
 ) -> AbstractContextManager[None]:
-    """Hold the lock of a conversation against other runs. Raise the errors of `open_session`."""
+    """Return a context manager that holds the lock of a conversation. Raise the errors of `open_session`."""
     require_id(user, "the user")
     require_id(session_id, "the session")
     return session_lock(store_directory(settings) / MEMORY, tenant, user, session_id)

@@ -75,8 +75,8 @@ def consolidate(
 def profile_of(
     settings: Settings, tenant: str, user: User, layer: MemoryLayer
 ) -> UserProfile | None:
-    """Return the profile for a request of its user, from memory that the user consents to and the pack recalls,
-    or None for an unknown user. A missing store is not created. Raise the errors of `Database`.
+    """Return the user's profile for a request, from memory that the user consents to and the pack recalls. None for an
+    unknown user. A missing store is not created. Raise the errors of `Database`.
     """
     if not has_store(settings, MEMORY):
         return None

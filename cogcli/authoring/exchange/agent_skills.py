@@ -160,7 +160,7 @@ class _Proposal:
         own = os.path.join(self.home, HOST_FOLDER)
         self.host = own if os.path.isdir(own) else os.path.join(tool, HOST_FOLDER)
         self.links = [path for root in self.roots for path in find_outward_links(root)]
-        self.layers = self._layers(settings)
+        self.layers = self._proposed_layers(settings)
         reader = Registry(
             self.layers,
             protocols=PROTOCOLS,
@@ -179,10 +179,8 @@ class _Proposal:
         """Whether the project has other specs, which may need the shipped registry."""
         return self.home not in self.roots and has_specs(self.home)
 
-    def _layers(self, settings: Settings) -> list[Layer]:
-        """Return the layers that the project will have, all untrusted, so that the checks import
-        nothing.
-        """
+    def _proposed_layers(self, settings: Settings) -> list[Layer]:
+        """Return the future layers of the project, all untrusted, so that the checks import nothing."""
         mine = set(map(os.path.realpath, self.roots))
         known = [
             Layer(root.path, root.path, False)
@@ -202,18 +200,18 @@ class _Proposal:
         mine = self._list_problems()
         contradictions = [problem for problem in mine if self._is_contradiction(problem)]
         left = list(self._find_blocking_problems(mine, contradictions))
-        python = list(self._python())
+        python = list(self._find_python_faults())
         broken = {remark.file for remark in left} | {file for file, _ in python}
         left += [remark for _, remark in python]
         self.catalog = _without_bindings(self.catalog, broken)
-        choices, variables = self._choices()
+        choices, variables = self._choose_bindings()
         skills = [
             skill for skill in self.catalog.skills.values() if self._is_of_project(skill.file)
         ]
         needs = self._remaining_needs(choices, variables)
         left += self._unusable_skills(skills, needs, broken)
         usable = [skill.id for skill in skills if not needs.skill(skill.id)]
-        files = self._files(contradictions, choices)
+        files = self._proposed_files(contradictions, choices)
         return Setup(
             files=files,
             there=tuple(name for name in files if os.path.lexists(os.path.join(self.home, name))),
@@ -285,7 +283,7 @@ class _Proposal:
                     problem.file, problem.line, text, problem.hint.replace("\n", "; ")
                 )
 
-    def _python(self) -> Iterator[tuple[str, ImportRemark]]:
+    def _find_python_faults(self) -> Iterator[tuple[str, ImportRemark]]:
         """Yield the faults in the modules of services, each with the spec file that it makes
         unusable.
         """
@@ -319,23 +317,23 @@ class _Proposal:
                 ImportRemark(shown, 0, "this module is not Python that can be read", reason),
             )
             return
-        yield from self._imports(service, root, bindings)
+        yield from self._find_failing_imports(service, root, bindings)
         for binding in bindings:
             if binding.operation not in functions:
                 yield binding.file, self._missing_function(binding, module)
 
     def _missing_module(self, service: Service, root: str) -> ImportRemark:
-        line = self._line(service.file, (*service.at, "module"))
+        line = self._line_of(service.file, (*service.at, "module"))
         text = f"service `{service.id}`: module `{service.module}` is not found"
         reason = f"put it below {self.settings.display_path(root)}, or install it"
         return ImportRemark(service.file, line, text, reason)
 
     def _missing_function(self, binding: Binding, module: str) -> ImportRemark:
-        line = self._line(binding.file, ("operation",))
+        line = self._line_of(binding.file, ("operation",))
         text = f"binding `{binding.id}`: `{module}` has no function `{binding.operation}`"
         return ImportRemark(binding.file, line, text, "name a top-level `def` of that module")
 
-    def _imports(
+    def _find_failing_imports(
         self, service: Service, root: str, bindings: Iterable[Binding]
     ) -> Iterator[tuple[str, ImportRemark]]:
         """Yield the failing imports in the service's module or in a function that a binding calls."""
@@ -356,7 +354,7 @@ class _Proposal:
         text = f"{importer} imports `{failure.name}`, which is not found"
         return ImportRemark(display_path, failure.line, text, f"{failure.looked_for}; {hint}")
 
-    def _line(self, file: str, path: tuple[object, ...]) -> int:
+    def _line_of(self, file: str, path: tuple[object, ...]) -> int:
         places = self.catalog.places.of(file)
         return places.position(path, key=False)[0] if places else 0
 
@@ -385,15 +383,15 @@ class _Proposal:
 
     # -- what to choose ---------------------------------------------------------------------------------------------
 
-    def _choices(self) -> tuple[dict[str, ImportRemark], dict[str, ImportRemark]]:
+    def _choose_bindings(self) -> tuple[dict[str, ImportRemark], dict[str, ImportRemark]]:
         """Return the bindings to activate instead of uncallable ones, and the unset variables of
         capabilities without a callable binding.
         """
         choices: dict[str, ImportRemark] = {}
         variables: dict[str, ImportRemark] = {}
-        for id in self._capabilities():
+        for id in self._needed_capabilities():
             explained = explain_selection(self.catalog, id, self.options)
-            other = self._usable(id)
+            other = self._best_callable_binding(id)
             if explained.error is None:
                 if choice := self._own_choice(id, explained, other):
                     choices[id] = choice
@@ -463,8 +461,8 @@ class _Proposal:
         found = self.catalog.bindings.get(binding)
         return found.file if found else ""
 
-    def _capabilities(self) -> list[str]:
-        """Return the capabilities that the folders declare, and those that their bindings fulfil."""
+    def _needed_capabilities(self) -> list[str]:
+        """Return the capabilities that the folders declare, and those of their bindings."""
         capabilities = self.catalog.capabilities
         own = [
             id for id, capability in capabilities.items() if self._is_of_project(capability.file)
@@ -476,7 +474,7 @@ class _Proposal:
         ]
         return sorted({id for id in (*own, *bound) if id in capabilities})
 
-    def _usable(self, id: str) -> str:
+    def _best_callable_binding(self, id: str) -> str:
         """Return the best callable binding of a capability: the folders' bindings before shipped
         ones, functions before others.
         """
@@ -512,7 +510,7 @@ class _Proposal:
 
     def _remark_for(self, variable: str, service: Service, capability_id: str) -> ImportRemark:
         """Return the remark that a service of a capability needs a variable."""
-        line = self._line(service.file, (*service.at, *path_of_variable(service, variable)))
+        line = self._line_of(service.file, (*service.at, *path_of_variable(service, variable)))
         return ImportRemark(service.file, line, f"service `{service.id}`", capability_id)
 
     def _find_binding_choice(self, id: str) -> tuple[str, int]:
@@ -521,9 +519,9 @@ class _Proposal:
         """
         host, defaults = self.catalog.host, self.catalog.defaults
         if (active := host.active.get(id)) is not None:
-            return active.file, self._line(active.file, (active.key,))
+            return active.file, self._line_of(active.file, (active.key,))
         if (file := defaults.files.get(id)) is not None:
-            return file, self._line(file, ("defaults", id))
+            return file, self._line_of(file, ("defaults", id))
         return self.catalog.capabilities[id].file, 1
 
     def _remaining_needs(
@@ -539,7 +537,7 @@ class _Proposal:
 
     # -- what to paste ----------------------------------------------------------------------------------------------
 
-    def _files(
+    def _proposed_files(
         self, contradictions: list[Problem], choices: Mapping[str, ImportRemark]
     ) -> dict[str, str]:
         texts = {PROJECT_FILE: self._render_project_config(contradictions)}
@@ -559,7 +557,7 @@ class _Proposal:
         configured = [root.path for root in self.settings.roots if root.by_project]
         home = os.path.realpath(self.home)
         roots = [root for root in (*configured, *self.roots) if os.path.realpath(root) != home]
-        names = [_toml(self._from_home(root)) for root in dict.fromkeys(roots)]
+        names = [_toml_string(self._from_home(root)) for root in dict.fromkeys(roots)]
         lines = [f"registry = [{', '.join(names)}]"] if names else []
         for root in self.roots:
             if os.path.realpath(root) != home:
@@ -577,7 +575,7 @@ class _Proposal:
         return [
             "",
             f"# {what}",
-            f"[roots.{_toml(self._from_home(root))}]",
+            f"[roots.{_toml_string(self._from_home(root))}]",
             'contracts = "lenient"',
         ]
 
@@ -692,6 +690,6 @@ def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
     return catalog._replace(bindings=kept, bindings_of=by_capability)
 
 
-def _toml(text: str) -> str:
+def _toml_string(text: str) -> str:
     """Return a string of printable characters as a TOML string."""
     return json.dumps(text, ensure_ascii=False)

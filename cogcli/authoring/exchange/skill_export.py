@@ -46,7 +46,7 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
                 "output.exists", f"`{path}` exists", hint="remove it, or give another --to DIR"
             )
         documents[path] = document(name, spec_details(settings, "skills", id))
-    return [_write(path, text) for path, text in documents.items()]
+    return [_write_file(path, text) for path, text in documents.items()]
 
 
 def folder_name(id: str) -> str:
@@ -63,18 +63,18 @@ def document(name: str, spec: Json) -> str:
     """Return the text of a SKILL.md, from the object of `skills show`."""
     head = [
         "---",
-        f"name: {_quote(name)}",
-        f"description: {_quote(_shorten_description(spec['description'] or spec['name']))}",
+        f"name: {_quote_text(name)}",
+        f"description: {_quote_text(_shorten_description(spec['description'] or spec['name']))}",
         "metadata:",
-        f"  cogcli-skill: {_quote(spec['id'])}",
-        f"  cogcli-version: {_quote(spec['version'])}",
+        f"  cogcli-skill: {_quote_text(spec['id'])}",
+        f"  cogcli-version: {_quote_text(spec['version'])}",
         "---",
     ]
     body = [
         "",
-        f"# {_inline(spec['name'])}",
+        f"# {_escape_markdown(spec['name'])}",
         "",
-        _inline(spec["description"]),
+        _escape_markdown(spec["description"]),
         "",
         "Run it with values of your own; standard output is one JSON object with the outputs:",
         "",
@@ -84,7 +84,7 @@ def document(name: str, spec: Json) -> str:
     ]
     for title, fields in (("Inputs", spec["inputs"]), ("Outputs", spec["outputs"])):
         if fields:
-            body += ["", f"## {title}", "", *_table(fields)]
+            body += ["", f"## {title}", "", *_field_table(fields)]
     body += [
         "",
         "`cogcli trace @last` tells what a run did; a step that waits for a person ends the command with 5.",
@@ -92,19 +92,21 @@ def document(name: str, spec: Json) -> str:
     return "\n".join([*head, *body]) + "\n"
 
 
-def _table(fields: Json) -> Iterator[str]:
+def _field_table(fields: Json) -> Iterator[str]:
     yield "| name | type | | description |"
     yield "|---|---|---|---|"
     for name, field in fields.items():
         words = ["required"] if field["required"] and field["default"] is None else []
         if field["default"] is not None:
-            words.append(f"default {_inline(json.dumps(field['default'], ensure_ascii=False))}")
+            words.append(
+                f"default {_escape_markdown(json.dumps(field['default'], ensure_ascii=False))}"
+            )
         if field["enum"]:
-            words.append(f"one of {_inline(', '.join(map(str, field['enum'])))}")
-        yield f"| `{name}` | {field['type']} | {', '.join(words)} | {_inline(field['description'])} |"
+            words.append(f"one of {_escape_markdown(', '.join(map(str, field['enum'])))}")
+        yield f"| `{name}` | {field['type']} | {', '.join(words)} | {_escape_markdown(field['description'])} |"
 
 
-def _inline(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Return text escaped for a line of Markdown."""
     return _MARKUP.sub(r"\\\1", visible(" ".join(text.split())))
 
@@ -114,13 +116,13 @@ def _shorten_description(text: str) -> str:
     return line if len(line) <= LONGEST_DESCRIPTION else f"{line[: LONGEST_DESCRIPTION - 1]}…"
 
 
-def _quote(text: str) -> str:
+def _quote_text(text: str) -> str:
     """Return a double-quoted text without `---`, because some readers look for it before they parse
     quotes."""
     return json.dumps(text, ensure_ascii=False).replace("---", "\\u002d\\u002d\\u002d")
 
 
-def _write(path: str, text: str) -> str:
+def _write_file(path: str, text: str) -> str:
     file = os.path.join(path, FILE)
     try:
         os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)

@@ -65,7 +65,7 @@ def read_folder(path: str) -> SkillFolder:
     file = f"{path.rstrip('/')}/{names[0]}"
     document = _read_file(os.path.join(folder, names[0]), file, MAX_HEAD + MAX_BODY)
     head, body = _parse_document(document, file)
-    name, own = _text(head, "name", file, 64), os.path.basename(folder)
+    name, own = _head_text(head, "name", file, 64), os.path.basename(folder)
     if not _NAME.fullmatch(name):
         message = f"name `{name}` is not of small letters, digits and single hyphens"
         raise _problem_error(file, message, "rename the skill")
@@ -73,7 +73,7 @@ def read_folder(path: str) -> SkillFolder:
         raise _problem_error(
             file, f"name `{name}` is not the folder's, `{own[:64]}`", "give both the same name"
         )
-    description = _text(head, "description", file, LONGEST_DESCRIPTION)
+    description = _head_text(head, "description", file, LONGEST_DESCRIPTION)
     left_out: list[str] = []
     files = dict(_walk_files(folder, path, left_out))
     files.pop(names[0])
@@ -110,7 +110,7 @@ def _find_end_of_head(lines: list[bytes], file: str) -> int:
     return fences[1]
 
 
-def _text(head: Json, key: str, file: str, maximum: int) -> str:
+def _head_text(head: Json, key: str, file: str, maximum: int) -> str:
     value = text_at(head, key) or ""
     if not value.strip():
         raise _problem_error(
@@ -129,7 +129,7 @@ def _walk_files(
     if depth > DEEPEST:
         raise _folder_error(display_path, f"is nested deeper than {DEEPEST}")
     count = total = 0
-    for name, mode in _entries(os.path.join(folder, parent)):
+    for name, mode in _list_entries(os.path.join(folder, parent)):
         place = f"{parent}/{name}" if parent else name
         if stat.S_ISLNK(mode):
             raise _folder_error(f"{display_path}/{place}", "is a symbolic link")
@@ -162,7 +162,7 @@ def _walk_files(
             yield inner, data
 
 
-def _entries(folder: str) -> list[tuple[str, int]]:
+def _list_entries(folder: str) -> list[tuple[str, int]]:
     try:
         with os.scandir(folder) as found:
             some = list(islice(found, MAX_ENTRIES + 1))

@@ -58,7 +58,7 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     if settings.project is None:
         hint = "make a directory with an empty cogcli.toml"
         raise UnusableEnvironment("project.none", "there is no project here", hint=hint)
-    capability = _capability(settings, capability_id)
+    capability = _require_capability(settings, capability_id)
     step_input, takes_request = _input_lines(capability, folder.body)
     place = settings.require_inside(
         os.path.join(settings.project, "skills", "local", DOMAIN, folder.name)
@@ -69,7 +69,7 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     text = _skill_text(folder, capability, step_input, takes_request=takes_request)
     file = os.path.join(place, "skill.yaml")
     with keep_trust(settings) as written:
-        _write(place, text, folder.files, settings.bound)
+        _write_folder(place, text, folder.files, settings.bound)
         problems = check_registry(settings, [file]).problems
         errors = [problem for problem in problems if problem.severity == "E"]
         if errors:
@@ -87,7 +87,7 @@ def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) ->
     return SkillImport(f"{DOMAIN}.{folder.name}", settings.display_path(file), warnings)
 
 
-def _capability(settings: Settings, id: str) -> Capability:
+def _require_capability(settings: Settings, id: str) -> Capability:
     catalog = open_registry(settings).everything()
     capability = catalog.capability(id)
     if capability is None:
@@ -128,18 +128,18 @@ def _skill_text(
     lines = [
         f"id: {DOMAIN}.{folder.name}",
         'version: "1.0.0"',
-        f"name: {_json(folder.name)}",
-        f"description: {_json(folder.description)}",
+        f"name: {_json_text(folder.name)}",
+        f"description: {_json_text(folder.description)}",
         "metadata:",
-        f"  imported: {_json(source)}",
+        f"  imported: {_json_text(source)}",
         "inputs:",
         "  request:",
         "    type: string",
-        f"    required: {_json(takes_request)}",
+        f"    required: {_json_text(takes_request)}",
         "    description: What is wanted.",
         "outputs:",
         *(
-            f"  {name}: {_json(_select_schema_members(field))}"
+            f"  {name}: {_json_text(_select_schema_members(field))}"
             for name, field in capability.outputs.items()
         ),
         "steps:",
@@ -177,7 +177,7 @@ def _chat_lines(body: str) -> list[str]:
     return [
         f"      {_MESSAGES}:",
         "        - role: system",
-        *_literal("          content", body),
+        *_yaml_literal("          content", body),
         "        - {role: user, content: inputs.request}",
     ]
 
@@ -196,7 +196,7 @@ def _text_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
     able = any(name in _REQUEST or inputs[name].required for name in rest)
     wanted = _choose_input(rest, _REQUEST, inputs) if able else ""
     _require_filled(capability, [own, wanted])
-    lines = _literal(f"      {own}", body)
+    lines = _yaml_literal(f"      {own}", body)
     return ([*lines, f"      {wanted}: inputs.request"] if wanted else lines), bool(wanted)
 
 
@@ -253,7 +253,7 @@ def _select_schema_members(field: FieldSpec) -> Json:
     return {name: value for name, value in declared.items() if value is not None}
 
 
-def _literal(key: str, text: str) -> list[str]:
+def _yaml_literal(key: str, text: str) -> list[str]:
     """Return a string as a YAML literal: a block scalar if possible, else quoted."""
     indent = " " * (len(key) - len(key.lstrip()) + 2)
     lines = text.split("\n")
@@ -261,14 +261,14 @@ def _literal(key: str, text: str) -> list[str]:
     if size <= _MAX_BLOCK and lines[-1].strip():
         block = [f"{indent}  {line}" if line else "" for line in lines]
         return [f"{key}:", f"{indent}$literal: |2-", *block]
-    return [f"{key}:", f"{indent}$literal: {_json(text)}"]
+    return [f"{key}:", f"{indent}$literal: {_json_text(text)}"]
 
 
-def _json(value: object) -> str:
+def _json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _write(place: str, text: str, files: dict[str, bytes], bound: str) -> None:
+def _write_folder(place: str, text: str, files: dict[str, bytes], bound: str) -> None:
     """Write the folder next to its final location, then rename it, so that it is never incomplete."""
     above = os.path.dirname(place)
     building = os.path.join(above, f".tmp-{os.urandom(6).hex()}")

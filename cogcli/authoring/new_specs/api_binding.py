@@ -98,7 +98,7 @@ def new_binding(settings: Settings, request: BindingRequest) -> NewSpecs:
     return _Command(settings, request, read_api(request.file, project_of(settings))).make()
 
 
-def _title(entry: Entry) -> str:
+def _entry_title(entry: Entry) -> str:
     return visible(entry.title[:120])
 
 
@@ -124,7 +124,7 @@ class _Command:
 
     def make(self) -> NewSpecs:
         """Write the files of the selected operations, and return the result."""
-        bound = self._all() if self._request.all else self._one()
+        bound = self._bind_all() if self._request.all else self._bind_one()
         shared = self._service_files()
         found = write_operations(
             self._settings,
@@ -135,7 +135,7 @@ class _Command:
             keep=self._keep_document,
         )
         require_bound(found.bound, self._skipped, all=self._request.all)
-        return self._summary(found)
+        return self._build_summary(found)
 
     def _keep_document(self, mark_written: Written) -> None:
         """Keep the document and its other files as trusted, because the user named them and the
@@ -145,7 +145,7 @@ class _Command:
         for other in self._document.others:
             mark_written(other, read_regular(other, limit=MAX_BYTES))
 
-    def _summary(self, operations: WrittenOperations) -> NewSpecs:
+    def _build_summary(self, operations: WrittenOperations) -> NewSpecs:
         bound = operations.bound
         paths = listed_paths(self._settings, operations.files)
         notes = _list_notes(bound)
@@ -183,7 +183,7 @@ class _Command:
         kept = known.keys.base_url if known is not None else None
         given = self._request.base_url or kept
         self._address = base_url_of(
-            self._document, given, lambda url: self._command("--base-url", url)
+            self._document, given, lambda url: self._command_line("--base-url", url)
         )
         spec_ref, copies = document_file(self._document, root, self._service)
         service = service_file(
@@ -212,28 +212,28 @@ class _Command:
             hint="begin the capability's id otherwise, or --force to replace it",
         )
 
-    def _one(self) -> list[OperationFiles]:
-        entry = self._entry()
+    def _bind_one(self) -> list[OperationFiles]:
+        entry = self._find_entry()
         try:
-            return [self._bound(entry, self._request.id)]
+            return [self._operation_files(entry, self._request.id)]
         except NotBindable as reason:
             raise UsageError(
-                "usage.value", f"operation `{_title(entry)}` cannot be bound: {reason}"
+                "usage.value", f"operation `{_entry_title(entry)}` cannot be bound: {reason}"
             ) from reason
         except DocumentFault as fault:
             raise refused_document(fault, self._document.path) from fault
 
-    def _entry(self) -> Entry:
+    def _find_entry(self) -> Entry:
         """Return the entry of `--operation`, else the only one. Raise UsageError."""
         entries, name = self._document.api.entries, self._request.operation
-        titles = [_title(entry) for entry in entries]
+        titles = [_entry_title(entry) for entry in entries]
         if name is None:
             return self._only_entry(titles)
         found = [entry for entry in entries if name in (entry.id, entry.title, entry.path)]
         if len(found) != 1:
             what = "several operations" if found else "no operation"
             hint = suggestion(name, titles) or list_known(
-                [_title(each) for each in found] or titles
+                [_entry_title(each) for each in found] or titles
             )
             raise UsageError(
                 "usage.value", f"the document has {what} `{visible(name[:80])}`", hint=hint
@@ -245,11 +245,15 @@ class _Command:
         if len(entries) == 1:
             return entries[0]
         message = f"the document has {len(entries)} operations"
-        next = (self._command("--operation", titles[0]), self._command("--all")) if titles else ()
+        next = (
+            (self._command_line("--operation", titles[0]), self._command_line("--all"))
+            if titles
+            else ()
+        )
         hint = f"name one with --operation: {list_known(titles)}"
         raise UsageError("usage.flag", message, hint=hint, next=next)
 
-    def _command(self, *more: str) -> str:
+    def _command_line(self, *more: str) -> str:
         """Return the command with other flags."""
         request = self._request
         words = ["cogcli", "new", "binding", request.id, "--from-openapi", request.file, *more]
@@ -267,17 +271,15 @@ class _Command:
         words += ["--outputs", ",".join(request.outputs)] if request.outputs else []
         return shlex.join([*words, *(["--force"] if request.force else [])])
 
-    def _all(self) -> list[OperationFiles]:
-        """Return the files of every operation that can be bound. The others are skipped with their
-        reason.
-        """
+    def _bind_all(self) -> list[OperationFiles]:
+        """Return the files of every operation that can be bound. The others are reported with their reason."""
         entries = self._document.api.entries
         if len(entries) > MAX_OPERATIONS:
             message = f"the document has {len(entries):,} operations, at most {MAX_OPERATIONS} are made at once"
             raise UsageError("usage.value", message, hint="name one with --operation")
-        return list(self._each(entries))
+        return list(self._bind_each(entries))
 
-    def _each(self, entries: Sequence[Entry]) -> Iterator[OperationFiles]:
+    def _bind_each(self, entries: Sequence[Entry]) -> Iterator[OperationFiles]:
         taken: dict[str, str] = {}
         for entry in entries:
             ids = [f"{self._request.id}.{word}" for word in id_word_candidates(entry)]
@@ -289,13 +291,13 @@ class _Command:
                     raise NotBindable(f"`{taken[id]}` is `{id}` already")
                 if self._room <= 0:
                     raise NotBindable(_TOO_LARGE)
-                bound = self._bound(entry, id)
+                bound = self._operation_files(entry, id)
                 if self._document.api.operation_of(entry).deprecated:
                     raise NotBindable("it is deprecated")
             except (NotBindable, DocumentFault) as reason:
-                self._skipped.append((_title(entry), str(reason)))
+                self._skipped.append((_entry_title(entry), str(reason)))
                 continue
-            taken[id] = _title(entry)
+            taken[id] = _entry_title(entry)
             yield bound
 
     def _require_size(self, operation: OpenApiOperation) -> None:
@@ -311,7 +313,7 @@ class _Command:
             raise NotBindable(_TOO_LARGE)
         self._room -= size
 
-    def _bound(self, entry: Entry, id: str) -> OperationFiles:
+    def _operation_files(self, entry: Entry, id: str) -> OperationFiles:
         """Return the files of an operation. Raise NotBindable or DocumentFault."""
         api = self._document.api
         operation = api.operation(entry.id or entry.path, None if entry.id else entry.method)
@@ -338,7 +340,7 @@ class _Command:
             raise NotBindable(f"`{binding_id}` is a binding of `{other.capability}` already")
         path = f"bindings/{self._request.channel}/{id}/{binding_id}.yaml"
         files.append(binding_file(path, binding_id, id, self._service, _bound_call(entry), spec))
-        return OperationFiles(_title(entry), id, binding_id, files, spec.notes)
+        return OperationFiles(_entry_title(entry), id, binding_id, files, spec.notes)
 
 
 def _list_notes(bound: Sequence[OperationFiles]) -> list[str]:

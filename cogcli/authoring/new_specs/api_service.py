@@ -71,9 +71,8 @@ class ApiHead(SecuredPart):
 
 
 class ApiDocument(NamedTuple):
-    """A document: its path as given, its bytes, its value, and its parsed content.
-
-    `others` are the further files that it consists of.
+    """A document: its path as given, its bytes, its value, and its parsed content. `others` are the additional files of
+    the document.
     """
 
     path: str
@@ -85,8 +84,9 @@ class ApiDocument(NamedTuple):
 
 
 def read_api(path: str, project: str) -> ApiDocument:
-    """Return the document in a file, with the files in the project, or else next to it, that it
-    refers to. Raise UsageError `input.file` or ProblemsFound `wire.document`."""
+    """Return the document in a file, with the referenced files in the project or else next to it. Raise UsageError
+    `input.file` or ProblemsFound `wire.document`.
+    """
     if path.lower().startswith(("http://", "https://")):
         hint = "fetch it first: curl -o openapi.json URL"
         raise UsageError("input.file", f"`--from-openapi`: `{path[:200]}` is not a file", hint=hint)
@@ -128,7 +128,7 @@ class Credentials(NamedTuple):
 
     @property
     def variables(self) -> list[str]:
-        """Return the names of the variables that hold credentials, without repeats."""
+        """Return the names of the variables that contain credentials, without repeats."""
         named = re.findall(r"\$\{([A-Z0-9_]+)\}", " ".join(self.headers.values()))
         entries = self.auth.values()
         named += [entry[key] for entry in entries for key in _REFS if key in entry]
@@ -211,7 +211,7 @@ def lacking_credentials(operation: OpenApiOperation, credentials: Credentials) -
     return f"it asks for {names}, which cannot be given"
 
 
-def _servers(document: ApiDocument) -> str:
+def _servers_clause(document: ApiDocument) -> str:
     """Return a clause for messages about the servers of a document."""
     servers = [one_line(each.url, 80) for each in document.head.servers]
     return f"its servers are {', '.join(servers)}" if servers else "it names no server"
@@ -227,7 +227,9 @@ def base_url_of(
     """
     url = base_url or document.api.server
     if url is None:
-        message = f"the document does not name the address of the service: {_servers(document)}"
+        message = (
+            f"the document does not name the address of the service: {_servers_clause(document)}"
+        )
         raise UsageError(
             "usage.flag", message, hint="give it: --base-url URL", next=(command_with(_EXAMPLE),)
         )

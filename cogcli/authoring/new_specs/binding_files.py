@@ -18,11 +18,10 @@ from cogcli.declarations.value_types import Json
 
 
 def id_word_candidates(entry: Entry) -> list[str]:
-    """Return the possible last words of an operation's id, best first: `getOrder` gives
-    `get-order`.
+    """Return the possible last words of an operation's id, best first: `getOrder` becomes `get-order`.
 
-    Path and method that a framework appended to the name are removed if the rest still identifies
-    one operation.
+    Path and method that a framework appended to the name are removed, if the remaining name still identifies one
+    operation.
     """
     name = entry.id or f"{entry.method} {entry.path}"
     suffix = re.sub(r"\W", "_", f"{entry.path}_{entry.method.lower()}")
@@ -114,7 +113,7 @@ def capability_file(
 
 
 class BoundCall(NamedTuple):
-    """What a binding calls. `method` is empty if the operation decides it."""
+    """The target of a binding. `method` is empty if the operation determines it."""
 
     protocol: str
     operation: str

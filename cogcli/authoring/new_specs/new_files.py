@@ -63,9 +63,8 @@ class NewSpecs(NamedTuple):
 
 
 class WrittenSpecs(NamedTuple):
-    """The problems of written specs. If there are `problems`, the files were removed again.
-
-    `doubts` are warnings about what cannot be proved of a service, and refuse nothing.
+    """The result of checking written specs. If there are `problems`, the files were removed again. `doubts` are
+    warnings about a service that do not reject the specs.
     """
 
     problems: list[Problem]
@@ -179,7 +178,7 @@ def written_files(
             with writing_to(f"`{settings.display_path(path)}`"):
                 settings.require_inside(path)
                 _make_folders(os.path.dirname(path), undo)
-                undo.callback(_put_back, path, _content(path), settings.bound)
+                undo.callback(_put_back, path, _read_or_none(path), settings.bound)
                 write_atomic(path, file.data, mode=0o644, bound=settings.bound)
         yield
         undo.pop_all()
@@ -206,7 +205,7 @@ def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, for
             raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
 
 
-def _content(path: str) -> bytes | None:
+def _read_or_none(path: str) -> bytes | None:
     try:
         return read_regular(path, limit=_LARGEST)
     except UnreadableFile as refused:

@@ -92,7 +92,7 @@ def operation_spec(
 
 
 class ToolShape(NamedTuple):
-    """What a tool or a method takes and gives. `reply` is None if it is never answered."""
+    """The inputs and the reply of a tool or a method. `reply` is None if the method never replies."""
 
     params: tuple[RpcParam, ...]
     reply: object
@@ -129,8 +129,8 @@ class PropertyMarks(Record):
     deprecated: bool
 
 
-def _refusal(parameter: Parameter) -> str:
-    """Return why a parameter is left out; empty if it is not."""
+def _omission_reason(parameter: Parameter) -> str:
+    """Return why a parameter is omitted; empty if it is used."""
     if parameter.place == "header" and not is_settable(parameter.name):
         return "such a header cannot be set"
     return parameter.refused or ("it is deprecated" if parameter.deprecated else "")
@@ -149,14 +149,16 @@ class _OperationSpecBuilder:
         """Add the inputs of an operation."""
         for parameter in operation.parameters:
             key = f"{parameter.place}.{parameter.name}"
-            refused = _refusal(parameter)
+            refused = _omission_reason(parameter)
             if refused and (parameter.required and not parameter.deprecated):
                 raise NotBindable(f"it needs `{key}`: {refused}")
             if refused and not parameter.required:
                 self.notes.append(f"`{key}` is left out: {refused}")
             else:
-                self._input(key, parameter.name, parameter.schema, required=parameter.required)
-        self._body(operation)
+                self._declare_input(
+                    key, parameter.name, parameter.schema, required=parameter.required
+                )
+        self._add_body(operation)
 
     def take_params(self, params: Iterable[RpcParam]) -> None:
         """Add the inputs of a tool or a method."""
@@ -164,16 +166,16 @@ class _OperationSpecBuilder:
             if param.deprecated and not param.required:
                 self.notes.append(f"`{param.name}` is left out: it is deprecated")
             else:
-                self._input(param.name, param.name, param.schema, required=param.required)
+                self._declare_input(param.name, param.name, param.schema, required=param.required)
 
     def give_reply(self, reply: object, mode: str) -> None:
         """Add the outputs of a tool or a method."""
         if mode == "text":
-            self._text(["text/plain"])
+            self._types_text(["text/plain"])
         elif reply is not None:
-            self._reply(reply)
+            self._add_reply(reply)
 
-    def _body(self, operation: OpenApiOperation) -> None:
+    def _add_body(self, operation: OpenApiOperation) -> None:
         body = operation.body
         if body is None:
             return
@@ -183,32 +185,32 @@ class _OperationSpecBuilder:
             self.notes.append(f"the body is left out: {body.refused}")
             return
         if body.kind == "bytes":
-            self._file("body", "body", None, required=body.required)
+            self._add_file("body", "body", None, required=body.required)
             return
         inside = members(body.schema)
         if not _is_flat(inside, body.schema) or (inside.required and not body.required):
-            self._input("body", "body", body.schema, required=body.required)
+            self._declare_input("body", "body", body.schema, required=body.required)
             return
         for name, schema in inside.properties.items():
             is_required = name in inside.required
             if name not in body.files:
-                self._property(name, schema, required=is_required)
+                self._add_property(name, schema, required=is_required)
             elif body.kind == "multipart":
-                self._file(f"body.{name}", name, schema, required=is_required)
+                self._add_file(f"body.{name}", name, schema, required=is_required)
             else:
                 self.notes.append(f"`body.{name}` is left out: it is a file")
 
-    def _property(self, name: str, schema: object, *, required: bool) -> None:
-        """Make the input of a property of the body, unless the service sets it or gives it up."""
+    def _add_property(self, name: str, schema: object, *, required: bool) -> None:
+        """Add the input of a body property, unless the service sets the property or omits it."""
         marks = read_record(PropertyMarks, schema)
         if marks.readOnly:
             return
         if marks.deprecated and not required:
             self.notes.append(f"`body.{name}` is left out: it is deprecated")
             return
-        self._input(f"body.{name}", name, schema, required=required)
+        self._declare_input(f"body.{name}", name, schema, required=required)
 
-    def _input(self, key: str, name: str, schema: object, *, required: bool) -> None:
+    def _declare_input(self, key: str, name: str, schema: object, *, required: bool) -> None:
         if not _is_writable(name):
             if required:
                 raise NotBindable(f"it needs `{visible(key[:80])}`, a name that no file can hold")
@@ -217,10 +219,10 @@ class _OperationSpecBuilder:
         text = self._descriptions.texts.get(key, "")
         self._add_input(key, name, field_of(schema, text, required=required))
 
-    def _file(self, key: str, name: str, schema: object, *, required: bool) -> None:
-        """Make the input of a file, or of a list of files."""
+    def _add_file(self, key: str, name: str, schema: object, *, required: bool) -> None:
+        """Add the input of a file, or of a list of files."""
         if not _is_writable(name):
-            self._input(key, name, schema, required=required)
+            self._declare_input(key, name, schema, required=required)
             return
         field: Json = {"type": "file"}
         if is_file_list(schema):
@@ -244,40 +246,40 @@ class _OperationSpecBuilder:
         if operation.method == "HEAD" or not (schemas or types):
             return ""
         if not schemas:
-            return self._text(types)
+            return self._types_text(types)
         is_only_one = len({repr(schema) for schema in replies.values()}) == 1
         if is_only_one:
-            self._reply(schemas[0])
+            self._add_reply(schemas[0])
         else:
-            self._output("result", "response", True, required=False)
+            self._add_output("result", "response", True, required=False)
         return ""
 
-    def _reply(self, schema: object) -> None:
+    def _add_reply(self, schema: object) -> None:
         """Add an output for each property of the reply, or one output for the whole reply."""
         inside = members(schema)
         usable = [
             name for name in inside.properties if _is_writable(name) and _SEGMENT.fullmatch(name)
         ]
         if not usable or not _is_flat(inside, schema):
-            self._output("result", "response", schema, required=not may_be_null(schema))
+            self._add_output("result", "response", schema, required=not may_be_null(schema))
             return
         for name in usable:
             part = inside.properties[name]
             required = name in inside.required and not may_be_null(part)
             field = self._field_name(name, "response", self.outputs)
-            self._output(field, f"response.{name}", part, required=required)
+            self._add_output(field, f"response.{name}", part, required=required)
         if unusable := len(inside.properties) - len(usable):
             self.notes.append(
                 f"{unusable} of the reply's properties cannot be named in a path and are left out"
             )
 
-    def _output(self, field: str, path: str, schema: object, *, required: bool) -> None:
+    def _add_output(self, field: str, path: str, schema: object, *, required: bool) -> None:
         self.outputs[field] = field_of(
             schema, self._descriptions.texts.get(path, ""), required=required
         )
         self.response[field] = path
 
-    def _text(self, types: list[str]) -> str:
+    def _types_text(self, types: list[str]) -> str:
         if not all(kind.lower().startswith("text/") for kind in types):
             raise NotBindable(f"its reply is {' or '.join(types)}, neither JSON nor text")
         self.outputs["text"] = {"type": "string", "required": True, "description": "The reply."}

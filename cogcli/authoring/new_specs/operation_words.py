@@ -121,20 +121,20 @@ class _Reader:
 
     def read_entry(self, entry: Entry) -> OperationDescriptions:
         paths = read_record(DocumentPaths, self._document).paths
-        item = self._read(PathDescriptions, paths.get(entry.path))
+        item = self._read_record(PathDescriptions, paths.get(entry.path))
         own = read_record(EntryDescriptions, item.json.get(entry.method.lower()))
         for raw in (*item.parameters, *own.parameters):
-            parameter = self._read(MediaDescriptions, raw)
+            parameter = self._read_record(MediaDescriptions, raw)
             name = f"{parameter.json.get('in')}.{parameter.json.get('name')}"
-            self._add(name, parameter, parameter.schema)
-        body = self._read(BodyDescriptions, own.requestBody)
-        media = self._json(body) if _has_json(body) else self._first(body)
-        self._members("body", media, description_of(body.description))
+            self._add_description(name, parameter, parameter.schema)
+        body = self._read_record(BodyDescriptions, own.requestBody)
+        media = self._json_media(body) if _has_json(body) else self._first_media(body)
+        self._add_members("body", media, description_of(body.description))
         for status, raw in own.responses.items():
-            reply = self._read(BodyDescriptions, raw)
+            reply = self._read_record(BodyDescriptions, raw)
             self._replies[status.upper() if status != "default" else status] = [*reply.content]
             if status.startswith("2"):
-                self._members("response", self._json(reply))
+                self._add_members("response", self._json_media(reply))
         long, short = description_of(own.description), description_of(own.summary)
         given = long if len(long) < LONGEST else short
         return OperationDescriptions(
@@ -145,7 +145,7 @@ class _Reader:
             bool(own.callbacks),
         )
 
-    def _read(self, cls: type[_Words], value: object) -> _Words:
+    def _read_record(self, cls: type[_Words], value: object) -> _Words:
         """Return the record of a value or of the target of its reference; an empty record for
         anything else.
         """
@@ -153,35 +153,37 @@ class _Reader:
             return read_record(cls, resolve(self._document, value, ())[0])
         return read_record(cls, {})
 
-    def _first(self, holder: BodyDescriptions) -> MediaDescriptions:
-        return self._read(MediaDescriptions, next(iter(holder.content.values()), None))
+    def _first_media(self, holder: BodyDescriptions) -> MediaDescriptions:
+        return self._read_record(MediaDescriptions, next(iter(holder.content.values()), None))
 
-    def _json(self, holder: BodyDescriptions) -> MediaDescriptions:
+    def _json_media(self, holder: BodyDescriptions) -> MediaDescriptions:
         content = holder.content
         name = next((name for name in content if "json" in name), "")
-        return self._read(MediaDescriptions, content.get(name))
+        return self._read_record(MediaDescriptions, content.get(name))
 
-    def _members(self, name: str, media: MediaDescriptions, description: str = "") -> None:
+    def _add_members(self, name: str, media: MediaDescriptions, description: str = "") -> None:
         """Add the descriptions of a body or a reply, and about each of its top-level properties."""
-        self._add(name, media, media.schema, description)
+        self._add_description(name, media, media.schema, description)
         pending = [media.schema]
         for _ in range(_MAX_PARTS):
             if not pending:
                 break
-            part = self._read(SchemaDescriptions, pending.pop(0))
+            part = self._read_record(SchemaDescriptions, pending.pop(0))
             pending += part.allOf
             for key, schema in part.properties.items():
-                self._add(f"{name}.{key}", read_record(MediaDescriptions, {}), schema)
+                self._add_description(f"{name}.{key}", read_record(MediaDescriptions, {}), schema)
 
-    def _add(
+    def _add_description(
         self, name: str, holder: MediaDescriptions, raw: object, description: str = ""
     ) -> None:
-        schema = self._read(SchemaDescriptions, raw)
+        schema = self._read_record(SchemaDescriptions, raw)
         # OpenAPI 3.1 allows a description next to a reference.
         local_description = read_record(SchemaDescriptions, raw).description
         texts = (holder.description, local_description, schema.description, description)
         self._texts.setdefault(name, next(filter(None, map(description_of, texts)), ""))
-        first_named = self._read(ExampleDescriptions, next(iter(holder.examples.values()), None))
+        first_named = self._read_record(
+            ExampleDescriptions, next(iter(holder.examples.values()), None)
+        )
         candidates = (holder.example, first_named.value, schema.example, *schema.examples[:1])
         example = next((each for each in candidates if each is not NOWHERE), NOWHERE)
         if example is not NOWHERE:

@@ -79,16 +79,16 @@ def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> NewSpec
         id=binding.id,
         capability_id=capability.id,
         binding_id=binding.id,
-        input=_inputs(capability, binding, service),
+        input=_example_inputs(capability, binding, service),
         expected_output={},
         file=shown,
         expected_service_id=service.id,
         match="subset",
-        mock_server=_mock(capability, binding, service),
+        mock_server=_choose_mock(capability, binding, service),
     )
     with written_files(settings, root, _sample_files(capability, binding), force=force):
         scenario = _with_outputs(settings, scenario, binding.protocol)
-        with written_files(settings, root, [NewFile(path, _content(scenario))], force=force):
+        with written_files(settings, root, [NewFile(path, _scenario_bytes(scenario))], force=force):
             pass
     return NewSpecs(
         [shown],
@@ -120,7 +120,7 @@ def _verify_scenario(settings: Settings, scenario: Scenario, protocol: str) -> C
     return verify_bindings(settings, source, [scenario], protocol=protocol).results[0]
 
 
-def _content(scenario: Scenario) -> bytes:
+def _scenario_bytes(scenario: Scenario) -> bytes:
     mock = scenario.mock_server
     server = mock and {
         "type": mock.type,
@@ -140,13 +140,13 @@ def _content(scenario: Scenario) -> bytes:
     return orjson.dumps(present, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
+def _example_inputs(capability: Capability, binding: Binding, service: Service) -> Json:
     """Return examples from the service's document or the capability, and a generated value for each
     other required input.
     """
     examples = objects_at(capability.metadata, "examples")
     declared: Json = next((each["inputs"] for _, each in examples if "inputs" in each), {})
-    found = {**_examples(binding, service), **object_of(declared)}
+    found = {**_document_examples(binding, service), **object_of(declared)}
     found = {name: value for name, value in found.items() if name in capability.inputs}
     for name, field in capability.inputs.items():
         if is_file_field(field) and (name in found or field.needs_value):
@@ -154,7 +154,7 @@ def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
             sample_path = _sample_path(binding)
             found[name] = sample_path if field.type == "file" else [sample_path]
         elif name not in found and field.needs_value:
-            found[name] = _value(f"input `{name}`", field)
+            found[name] = _example_value(f"input `{name}`", field)
     return found
 
 
@@ -169,7 +169,7 @@ def _sample_path(binding: Binding) -> str:
     return f"{directory_of(binding.protocol)}/samples/sample.txt"
 
 
-def _value(label: str, field: FieldSpec) -> object:
+def _example_value(label: str, field: FieldSpec) -> object:
     schema = schema_of(field)
     try:
         return sample({**schema, "examples": [*list_at(schema, "examples"), *_ORDINARY]})
@@ -179,7 +179,7 @@ def _value(label: str, field: FieldSpec) -> object:
         ) from lost
 
 
-def _examples(binding: Binding, service: Service) -> Json:
+def _document_examples(binding: Binding, service: Service) -> Json:
     """Return the examples of the inputs in the service's OpenAPI document."""
     with suppress(
         DocumentFault
@@ -194,9 +194,9 @@ def _examples(binding: Binding, service: Service) -> Json:
     return {}
 
 
-def _mock(capability: Capability, binding: Binding, service: Service) -> MockServer | None:
-    """Return the mock server that follows the service's document, else one with a single reply that
-    has a value for each output.
+def _choose_mock(capability: Capability, binding: Binding, service: Service) -> MockServer | None:
+    """Return the mock server for the service's document. Without a document, return a server whose single reply has a
+    value for each output.
     """
     if PROTOCOLS[service.kind].document is None:
         return None
@@ -207,7 +207,9 @@ def _mock(capability: Capability, binding: Binding, service: Service) -> MockSer
     for name, source in binding.response.items():
         if mode == "json" and isinstance(source, str) and source.startswith("response"):
             body = _with_value(
-                body, source.split(".")[1:], _value(f"output `{name}`", capability.outputs[name])
+                body,
+                source.split(".")[1:],
+                _example_value(f"output `{name}`", capability.outputs[name]),
             )
     return MockServer(replies=(CannedReply(body=body),))
 

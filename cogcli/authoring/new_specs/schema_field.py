@@ -33,7 +33,7 @@ def field_of(schema: object, description: str, *, required: bool) -> Json:
         field["required"] = True
     if description:
         field["description"] = description
-    rest = _constraints(narrow)
+    rest = _schema_constraints(narrow)
     values = rest.pop("enum", None)
     if values and kind != "any":
         field["enum"] = values
@@ -54,7 +54,7 @@ def _kind_of(types: frozenset[str]) -> str:
     return next(iter(types)) if len(types) == 1 and types != {"null"} else "any"
 
 
-def _constraints(schema: object) -> Json:
+def _schema_constraints(schema: object) -> Json:
     """Return the assertions of a schema except its type and annotations."""
     if not isinstance(schema, dict):
         return {} if schema else {"not": {}}

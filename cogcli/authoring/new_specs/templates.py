@@ -120,9 +120,8 @@ def _resolve_project_root(settings: Settings, name: str) -> str:
 def new_project(settings: Settings, name: str, *, start: str, force: bool) -> NewSpecs:
     """Create a project in a new directory, or in an existing one without changing its files.
 
-    `start` is the directory to which `name` is relative, by default the working directory. A new or
-    empty directory is trusted as a folder, because everything in it will come from its owner. Raise
-    UsageError or UnusableEnvironment `env.disk`.
+    `start` is the directory to which `name` is relative, by default the working directory. A new or empty directory is
+    trusted as a folder, because its owner will add all its content. Raise UsageError or UnusableEnvironment `env.disk`.
     """
     root = _resolve_project_root(settings, name)
     was_empty = not os.path.isdir(root) or not os.listdir(root)
@@ -174,7 +173,7 @@ def new_skill(
         if like is None
         else _copied_file(settings, like, path, id)
     )
-    _place(settings, [file], force=force)
+    _place_files(settings, [file], force=force)
     look = f"cogcli run {id}" if like is None else f"cogcli skills show {id}"
     return _new_specs(
         settings, [path], [look, f"cogcli validate {quote(_display_path(settings, path))}"]
@@ -227,7 +226,7 @@ def new_capability(settings: Settings, id: str, *, force: bool) -> NewSpecs:
         raise UsageError(
             "output.exists", f"there is a capability `{id}` already: {known.file}", hint=hint
         )
-    _place(settings, [_from_template("capability", path, _CAPABILITY, id)], force=force)
+    _place_files(settings, [_from_template("capability", path, _CAPABILITY, id)], force=force)
     return _new_specs(settings, [path], [f"cogcli capabilities show {id}"])
 
 
@@ -236,7 +235,7 @@ def new_pack(settings: Settings, id: str, *, force: bool) -> NewSpecs:
     project_of(settings)
     _require_id(PLAIN_ID.fullmatch(id) is not None, id, "a pack", "support-desk")
     path = f"packs/{id}/1.0.0.yaml"
-    _place(settings, [_from_template("pack", path, _PACK, id)], force=force)
+    _place_files(settings, [_from_template("pack", path, _PACK, id)], force=force)
     return _new_specs(
         settings, [path], [f"cogcli pack check {id}@1.0.0", f"cogcli pack pin {id}@1.0.0"]
     )
@@ -262,7 +261,7 @@ def _from_template(kind: str, path: str, template: str, id: str) -> NewFile:
     return NewFile(path, f"{schema_line(kind, path)}{template.format(id=id)}".encode())
 
 
-def _place(settings: Settings, files: list[NewFile], *, force: bool) -> None:
+def _place_files(settings: Settings, files: list[NewFile], *, force: bool) -> None:
     written = find_write_problems(
         settings, [*files, *schema_files(project_of(settings))], force=force
     )

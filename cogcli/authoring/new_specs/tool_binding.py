@@ -138,7 +138,7 @@ def _find_service(catalog: Catalog, request: ToolRequest) -> Service:
 
 
 def _read_tools(service: Service) -> dict[str, _Tool]:
-    """Return what a service offers by its lock or document. Raise UsageError if there is none."""
+    """Return the tools or methods in a service's lock or document. Raise UsageError if the service has neither."""
     try:
         if service.kind == OPENRPC:
             return _read_methods(service)
@@ -169,7 +169,7 @@ def _tool_of_method(method: RpcMethod) -> _Tool:
 
 def _read_tool(name: str, tool: Mapping[str, object]) -> _Tool:
     definition, words = read_record(ToolDefinition, tool), read_record(ToolDescriptions, tool)
-    taken, given = _bundle(definition.inputSchema), _bundle(definition.outputSchema)
+    taken, given = _bundle_schema(definition.inputSchema), _bundle_schema(definition.outputSchema)
     inside = members(taken)
     params = tuple(
         RpcParam(key, key in inside.required, schema, False)
@@ -190,7 +190,7 @@ def _read_tool(name: str, tool: Mapping[str, object]) -> _Tool:
     return _Tool(name, OperationDescriptions(whole, texts, {}, {}, False), shape, remark)
 
 
-def _bundle(schema: object) -> object:
+def _bundle_schema(schema: object) -> object:
     """Return a schema of a tool as the document format reads it; empty for anything else."""
     if not isinstance(schema, dict):
         return {}
@@ -242,13 +242,13 @@ def _make_each(
                 raise NotBindable(f"`{id[:40]}` is no id of its own")
             if request.all and tool.deprecated:
                 raise NotBindable("it is deprecated")
-            yield _make(settings, request, catalog, tool, id)
+            yield _make_files(settings, request, catalog, tool, id)
         except NotBindable as reason:
             skipped.append((title, str(reason)))
         taken.add(id)
 
 
-def _make(
+def _make_files(
     settings: Settings, request: ToolRequest, catalog: Catalog, tool: _Tool, id: str
 ) -> OperationFiles:
     """Return the files of a tool. Raise NotBindable."""

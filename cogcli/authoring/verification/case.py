@@ -118,7 +118,7 @@ class Outcome(NamedTuple):
 
     @property
     def failure(self) -> Failure:
-        """Why the run did not end well, as in the envelope of `run`."""
+        """The reason why the run did not succeed, as in the envelope of `run`."""
         if (refusal := self.refusal) is not None:
             place = f"{refusal.file}:{refusal.line}: " if refusal.file else ""
             return Failure(refusal.code, f"{place}{refusal.message}", refusal.hint)
@@ -156,7 +156,7 @@ class Outcome(NamedTuple):
 
     @property
     def was_retried(self) -> bool:
-        """Whether a step repeated its call because of its own `retry`."""
+        """Whether a step repeated its call because of its `retry` setting."""
         retries = (event for event in self.events if event.event_type == "call.retried")
         return any(read_record(CallRetried, event.payload).reason == "retry" for event in retries)
 
@@ -181,9 +181,7 @@ Expectation = Callable[[Outcome], Iterable[Check]]
 
 
 def expect_no_fault(find_faults: Callable[[Outcome], Iterable[str]], name: str = "") -> Expectation:
-    """Return an expectation of one check, which succeeds if there is no fault. Only the first fault
-    is computed.
-    """
+    """Return an expectation with one check, which passes if no fault is found. Only the first fault is computed."""
 
     def expected(outcome: Outcome) -> list[Check]:
         fault = next(iter(find_faults(outcome)), "")
@@ -211,7 +209,7 @@ def run_case(case: Case) -> Outcome:
             stack.enter_context(server)
         target = case.target()
         stack.enter_context(target.surroundings())
-        return _run(case, target)
+        return _run_case(case, target)
 
 
 def judge(expectation: Iterable[Expectation], outcome: Outcome) -> list[Check]:
@@ -240,7 +238,7 @@ class _Observer:
         return answer
 
 
-def _run(case: Case, target: CaseTarget) -> Outcome:
+def _run_case(case: Case, target: CaseTarget) -> Outcome:
     observer, history = _Observer(case.answers.intercept), History()
     environment = target.environment._replace(intercept=observer, signatures=OF_A_TEST)
     events: list[Event] = []

@@ -44,7 +44,7 @@ def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[E
     `aliases` maps aliases to capabilities.
     """
     expect = case.expect
-    yield _expect(
+    yield _expect_at(
         case,
         f"exit code {expect.exit_code}",
         lambda outcome: _ending_fault(expect.exit_code, outcome),
@@ -75,12 +75,10 @@ def changed_outputs(case: SkillCase, outcome: Outcome) -> Json:
     }
 
 
-def _expect(
+def _expect_at(
     case: SkillCase, name: str, find_fault: Callable[[Outcome], str], *place: str | int
 ) -> Expectation:
-    """Return an expectation at a path below `expect`. `find_fault` returns an empty text if the
-    expectation holds.
-    """
+    """Return an expectation at a path below `expect`. `find_fault` returns an empty text if the expectation is met."""
 
     def expected(outcome: Outcome) -> list[Check]:
         fault = find_fault(outcome)
@@ -98,10 +96,12 @@ def _expect_equal(
     *place: str | int,
 ) -> Expectation:
     key = str(place[-1])
-    return _expect(case, name, lambda ran: _inequality(key, expected, find(ran)), *place)
+    return _expect_at(
+        case, name, lambda ran: _describe_difference(key, expected, find(ran)), *place
+    )
 
 
-def _inequality(key: str, expected: object, actual: object) -> str:
+def _describe_difference(key: str, expected: object, actual: object) -> str:
     """Return why two values are not equal, masked if the key names a secret."""
     if equal(expected, actual):
         return ""
@@ -124,9 +124,9 @@ def _expect_output(case: SkillCase, name: str, expected: object) -> Expectation:
         found = outcome.outputs[name]
         if isinstance(expected, dict | list) and type(expected) is type(found):
             return join_differences(differences(expected, found, EXACT), EXACT)
-        return _inequality(name, expected, found)
+        return _describe_difference(name, expected, found)
 
-    return _expect(case, f"outputs.{name}", find_fault, "outputs", name)
+    return _expect_at(case, f"outputs.{name}", find_fault, "outputs", name)
 
 
 def _expect_state(case: SkillCase, number: int, check: StateCheck) -> Expectation:
@@ -197,7 +197,7 @@ def _verbatim_faults(actual: object, source: str, path: str) -> Iterator[str]:
             yield f"{_format_value(path, text)} does not stand there"
 
 
-def _contains(actual: object, value: object) -> bool:
+def _contains_value(actual: object, value: object) -> bool:
     match actual:
         case str():
             return isinstance(value, str) and value in actual
@@ -213,7 +213,7 @@ def _is_type(actual: object, value: str) -> bool:
     return actual is None if value == "null" else has_type(actual, value)
 
 
-def _matches(actual: object, value: object) -> bool:
+def _matches_pattern(actual: object, value: object) -> bool:
     return isinstance(actual, str) and not errors({"pattern": value}, actual)
 
 
@@ -224,11 +224,11 @@ def _is_number(actual: object) -> bool:
 _OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "equals": equal,
     "type": _is_type,
-    "contains": _contains,
+    "contains": _contains_value,
     "length": lambda found, value: isinstance(found, str | list | dict) and len(found) == value,
     "min": lambda found, value: _is_number(found) and found >= value,
     "max": lambda found, value: _is_number(found) and found <= value,
-    "matches": _matches,
+    "matches": _matches_pattern,
     "one_of": lambda found, value: any(equal(found, option) for option in value),
 }
 """The operators: whether the found value satisfies the value of the check. `verbatim_in` reads a

@@ -58,7 +58,7 @@ def _echo_reply(
     return json_reply(body, status, headers)
 
 
-def _status(status: int, headers: Mapping[str, str] | None = None) -> Responder:
+def _respond_status(status: int, headers: Mapping[str, str] | None = None) -> Responder:
     return lambda seen: _echo_reply(status, seen, headers)
 
 
@@ -70,7 +70,7 @@ class FailureRule(NamedTuple):
     code: str
     rule: str
     call: RuleCall
-    answering: Responder = _status(200)
+    answering: Responder = _respond_status(200)
     server: Callable[[Responder], Loopback] = Loopback
     gate: Responder | None = None
     second: bool = False
@@ -114,14 +114,14 @@ def _rule_from(row: FailureRule) -> SelfCheck:
     behaviors = {"retried": failure.retryable, "falls back": failure.falls_back}
     promised = "".join(f", {name}" for name, is_on in behaviors.items() if is_on)
     text = f"{failure.cls.__name__}, exit {failure.exit}{promised}"
-    return SelfCheck(text, lambda bench: _cases(bench, row, failure))
+    return SelfCheck(text, lambda bench: _rule_cases(bench, row, failure))
 
 
-def _cases(bench: Bench, row: FailureRule, failure: FailureRow) -> Iterator[Case]:
+def _rule_cases(bench: Bench, row: FailureRule, failure: FailureRow) -> Iterator[Case]:
     """Yield the call alone, with a step that retries, and with a fallback binding."""
     again = row.call._replace(config={**row.call.config, **_AGAIN})
     runs = (
-        (row.call, row.second, partial(_faults, row, failure)),
+        (row.call, row.second, partial(_find_faults, row, failure)),
         (again, row.second, partial(_retry_faults, row, failure)),
         (row.call, True, partial(_fallback_faults, failure)),
     )
@@ -130,7 +130,7 @@ def _cases(bench: Bench, row: FailureRule, failure: FailureRow) -> Iterator[Case
         yield call_case(bench, call, row.answers(second=second), expectation)
 
 
-def _faults(row: FailureRule, failure: FailureRow, outcome: Outcome) -> Iterator[str]:
+def _find_faults(row: FailureRule, failure: FailureRow, outcome: Outcome) -> Iterator[str]:
     yield from error_faults(outcome, (row.code,))
     allowed = [failure.cls.__name__]
     if failure.exit == 3:  # selection raises a single reason under that reason's own code
@@ -172,12 +172,12 @@ def _reply_with(media_type: str, body: bytes) -> Responder:
     return lambda seen: ServerReply(200, {"Content-Type": media_type}, (body,))
 
 
-def _raw(data: bytes) -> Responder:
+def _respond_bytes(data: bytes) -> Responder:
     """Return a server function that sends these bytes and closes the connection."""
     return lambda seen: ServerReply(raw=data)
 
 
-_CUT: Final = _raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
+_CUT: Final = _respond_bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
 
 
 class _PlainServer(Loopback):
@@ -193,7 +193,7 @@ def _slow_reply(request: ReceivedRequest) -> ServerReply:
     return _echo_reply(200, request)._replace(delay=30.0)
 
 
-def _rpc(code: int, status: int = 200) -> Responder:
+def _respond_rpc_error(code: int, status: int = 200) -> Responder:
     """Return a server function that replies with a JSON-RPC error."""
 
     def answering(seen: ReceivedRequest) -> ServerReply:
@@ -205,7 +205,7 @@ def _rpc(code: int, status: int = 200) -> Responder:
 
 
 def _gate_server(answer: object) -> Responder:
-    """Return a server function of a gate that gives this answer."""
+    """Return a server function of a gate with this answer."""
     return lambda seen: json_reply({"allowed": answer})
 
 
@@ -248,7 +248,7 @@ def _shipped_call(module: str = "cogcli.official.text", operation: str = "normal
     )
 
 
-def _function(name: str, isolation: str) -> RuleCall:
+def _function_call(name: str, isolation: str) -> RuleCall:
     """Return a call of a function in a module outside the package.
 
     The module name is unique, because this process may have loaded the module of an earlier row.
@@ -259,7 +259,7 @@ def _function(name: str, isolation: str) -> RuleCall:
     )
 
 
-def _tool(name: str, *options: str, **settings: str) -> RuleCall:
+def _tool_call(name: str, *options: str, **settings: str) -> RuleCall:
     """Return a call of a tool of the mock server."""
     return tool_call(name, *options, **settings)._replace(response=_COMMON.response)
 
@@ -274,7 +274,7 @@ _RPC: Final = _call(protocol="openrpc")
 _CONFIRMED: Final = _call(capability={"safety": {"requires_confirmation": True}})
 
 
-def _outputs(**types: str) -> Json:
+def _output_fields(**types: str) -> Json:
     return {name: {"type": kind, "required": True} for name, kind in types.items()}
 
 
@@ -283,7 +283,7 @@ def _writing_to(target: str, **config: object) -> RuleCall:
     return _call(step={"output": {"r": target}, "config": config}, outputs={})
 
 
-def _policy(verdict: str) -> Callable[[], CallPolicy]:
+def _make_policy(verdict: str) -> Callable[[], CallPolicy]:
     """Return a function that makes a policy with this verdict on every call."""
     rule = {"rule_id": "always", "mode": "enforce", "if": True, "then": {"verdict": verdict}}
     pack = Pack.of(
@@ -320,7 +320,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
         _call(step={"uses": "_scatter"}, config={"scatter": {
             "capabilities": [{"name": "x", "uses": CAPABILITY}, {"name": "y", "uses": CAPABILITY}],
             "merge": "first_success"}}),
-        _status(400),
+        _respond_status(400),
     ),
     # binding and service resolution
     FailureRule("binding.none", "", _call(without=("bindings",), rule=False)),
@@ -348,37 +348,38 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("request.size", "", _call(metadata={"max_request_bytes": 10}, input={"a": "x" * 100})),
     # response mapping
     FailureRule("response.missing", "",
-                _call(response={"r": "response.no"}, capability={"outputs": _outputs(r="any")})),
+                _call(response={"r": "response.no"}, capability={"outputs": _output_fields(r="any")})),
     FailureRule("response.type", "",
-                _call(capability={"outputs": _outputs(r="boolean")}), _reply_with(_JSON, b'{"ok": 1}')),
+                _call(capability={"outputs": _output_fields(r="boolean")}), _reply_with(_JSON, b'{"ok": 1}')),
     FailureRule("response.not-json", "type", _COMMON, _reply_with("text/html", b"<p>")),
     FailureRule("response.not-json", "NaN", _COMMON, _reply_with(_JSON, b'{"ok": NaN}')),
     FailureRule("response.not-json", "key twice", _COMMON, _reply_with(_JSON, b'{"ok": 1, "ok": 2}')),
     FailureRule("response.not-json", "depth", _COMMON, _reply_with(_JSON, b"[" * 200 + b"]" * 200)),
     FailureRule("response.not-json", "encoding", _COMMON, _reply_with(_JSON, b'"\xff"')),
-    FailureRule("response.not-json", "function", _function("odd", "thread")),
+    FailureRule("response.not-json", "function", _function_call("odd", "thread")),
     FailureRule("response.pages", "", _call(page={"items": "r", "link": "response.next"}),
                 _reply_with(_JSON, b'{"ok": [1], "next": "https://elsewhere.example/rows"}')),
-    FailureRule("response.size", "frame", _tool("huge")),
+    FailureRule("response.size", "frame", _tool_call("huge")),
     FailureRule("response.size", "", _call(metadata={"max_response_bytes": 20})),
     # protocol routing
     FailureRule("protocol.unsupported", "", _call(protocol=UNSPOKEN)),
     # unreachable
     FailureRule("call.transport", "refused", _COMMON, server=ClosedPort),
-    FailureRule("call.transport", "reset", _COMMON, _raw(b"")),
-    FailureRule("call.transport", "malformed", _COMMON, _raw(b"HELLO THERE\r\n\r\n")),
+    FailureRule("call.transport", "reset", _COMMON, _respond_bytes(b"")),
+    FailureRule("call.transport", "malformed", _COMMON, _respond_bytes(b"HELLO THERE\r\n\r\n")),
     FailureRule("call.transport", "cut", _COMMON, _CUT),
     FailureRule("call.transport", "TLS", _COMMON, server=_PlainServer),
-    FailureRule("call.transport", "worker died", _function("dies", "process")),
+    FailureRule("call.transport", "worker died", _function_call("dies", "process")),
     FailureRule("call.transport", "program",
-                _tool("echo", command="no-such-program-of-the-bench")),
-    FailureRule("call.transport", "server died", _tool("dies")),
+                _tool_call("echo", command="no-such-program-of-the-bench")),
+    FailureRule("call.transport", "server died", _tool_call("dies")),
     FailureRule(
-        "call.timeout", "silent server", _tool("echo", "silent")._replace(service_metadata={"timeout_seconds": _SHORT}),
+        "call.timeout", "silent server",
+        _tool_call("echo", "silent")._replace(service_metadata={"timeout_seconds": _SHORT}),
     ),
     FailureRule(
         "call.circuit-open", "",
-        _call(metadata={"retry_count": 6, "retry_backoff_base": 0}), _status(503, {"Retry-After": "0"}),
+        _call(metadata={"retry_count": 6, "retry_backoff_base": 0}), _respond_status(503, {"Retry-After": "0"}),
     ),
     # late
     FailureRule("call.timeout", "", _call(metadata={"timeout_seconds": _SHORT}), _slow_reply),
@@ -386,19 +387,22 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("step.timeout", "", _call(nested={"timeout_seconds": _SHORT}), _slow_reply),
     FailureRule("run.timeout", "", _call(options={"timeout": _SHORT}), _slow_reply),
     # refused or failed by the service
-    *(FailureRule("call.overloaded", str(n), _COMMON, _status(n, {"Retry-After": "0"})) for n in (429, 502, 503, 504)),
-    FailureRule("call.server-error", "500", _COMMON, _status(500)),
-    FailureRule("call.server-error", "exception", _function("fails", "thread")),
-    FailureRule("call.server-error", "SystemExit", _function("leaves", "thread")),
-    FailureRule("call.server-error", "RPC -32603", _RPC, _rpc(-32603)),
-    FailureRule("call.server-error", "RPC -32000", _RPC, _rpc(-32000, 500)),
+    *(
+        FailureRule("call.overloaded", str(n), _COMMON, _respond_status(n, {"Retry-After": "0"}))
+        for n in (429, 502, 503, 504)
+    ),
+    FailureRule("call.server-error", "500", _COMMON, _respond_status(500)),
+    FailureRule("call.server-error", "exception", _function_call("fails", "thread")),
+    FailureRule("call.server-error", "SystemExit", _function_call("leaves", "thread")),
+    FailureRule("call.server-error", "RPC -32603", _RPC, _respond_rpc_error(-32603)),
+    FailureRule("call.server-error", "RPC -32000", _RPC, _respond_rpc_error(-32000, 500)),
     FailureRule("call.server-error", "RPC malformed", _RPC, _reply_with(_JSON, b"[]")),
-    FailureRule("call.server-error", "tool", _tool("refuses")),
-    *(FailureRule("call.rejected", str(n), _COMMON, _status(n)) for n in (400, 401, 404, 409, 422)),
-    FailureRule("call.rejected", "RPC -32602", _RPC, _rpc(-32602, 503)),
-    FailureRule("call.rejected", "tool", _tool("fails")),
-    FailureRule("call.rejected", "unknown tool", _tool("no_such_tool")),
-    FailureRule("call.rejected", "redirect", _COMMON, _status(302, {"Location": "http://127.0.0.1:9/"})),
+    FailureRule("call.server-error", "tool", _tool_call("refuses")),
+    *(FailureRule("call.rejected", str(n), _COMMON, _respond_status(n)) for n in (400, 401, 404, 409, 422)),
+    FailureRule("call.rejected", "RPC -32602", _RPC, _respond_rpc_error(-32602, 503)),
+    FailureRule("call.rejected", "tool", _tool_call("fails")),
+    FailureRule("call.rejected", "unknown tool", _tool_call("no_such_tool")),
+    FailureRule("call.rejected", "redirect", _COMMON, _respond_status(302, {"Location": "http://127.0.0.1:9/"})),
     # A limit could pass before the request is sent, which leaves no doubt: the server cuts its reply.
     FailureRule("effect.in-doubt", "", _call(effect="effect"), _CUT),
     # output mapping
@@ -409,8 +413,8 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("output.slot-type", "", _writing_to("working.risks")),
     FailureRule("output.merge", "", _writing_to("vars.r", merge_strategy="append")),
     # final outputs
-    FailureRule("outputs.missing", "", _call(step={"output": {}}, outputs=_outputs(r="any"))),
-    FailureRule("outputs.type", "", _call(outputs=_outputs(r="array"))),
+    FailureRule("outputs.missing", "", _call(step={"output": {}}, outputs=_output_fields(r="any"))),
+    FailureRule("outputs.type", "", _call(outputs=_output_fields(r="array"))),
     # safety and approvals
     FailureRule("safety.trust", "", _call(capability={"safety": {"trust_level": "privileged"}})),
     FailureRule("safety.gate", "", _COMMON, gate=_gate_server(False)),
@@ -420,9 +424,9 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("safety.confirmation", "", _CONFIRMED),
     FailureRule("policy.approval", "", _CONFIRMED, approved=_approval_answer(granted=True)),
     # policy
-    FailureRule("policy.denied", "", _COMMON, policy=_policy("deny")),
-    FailureRule("policy.refused", "", _COMMON, policy=_policy("refuse")),
-    FailureRule("policy.escalated", "", _COMMON, policy=_policy("escalate")),
+    FailureRule("policy.denied", "", _COMMON, policy=_make_policy("deny")),
+    FailureRule("policy.refused", "", _COMMON, policy=_make_policy("refuse")),
+    FailureRule("policy.escalated", "", _COMMON, policy=_make_policy("escalate")),
     FailureRule("budget.exceeded", "", _COMMON,
                 policy=lambda: LimitsPolicy(Budgets({"tool_calls.per_workflow": 0}))),
     # else

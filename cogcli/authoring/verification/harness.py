@@ -134,11 +134,11 @@ def call_case(
     """Return the case of one call of a service. `path` is added to the address of its server."""
 
     def target() -> CaseTarget:
-        placed = _fill_placeholders(call, bench, _url(answers.elsewhere))
+        placed = _fill_placeholders(call, bench, _server_url(answers.elsewhere))
         if placed.url is None:
-            placed = placed._replace(url=f"{_url(answers.server)}{path}")
+            placed = placed._replace(url=f"{_server_url(answers.server)}{path}")
         bench.write(placed.files)
-        second, gate = _url(answers.second), _url(answers.gate)
+        second, gate = _server_url(answers.second), _server_url(answers.gate)
         catalog = catalog_of_call(placed, bench.directory, second=second, gate=gate)
         request = RunRequest(
             SKILL, {}, RunOptions(goal="verify", durability="none", **call.options)
@@ -158,7 +158,7 @@ def call_case(
     return Case(target, {}, Answers(running, answers.intercept, approvals), expectation)
 
 
-def _url(server: Loopback | None) -> str:
+def _server_url(server: Loopback | None) -> str:
     return server.url if server else ""
 
 
@@ -188,7 +188,7 @@ def case_from_rule(rule: RuleCase, bench: Bench) -> Case:
     elif rule.answering is not None:
         replies = rule.answering
         server = Loopback(
-            reply_in_turn(replies, lambda text: text.replace(ELSEWHERE, _url(elsewhere)))
+            reply_in_turn(replies, lambda text: text.replace(ELSEWHERE, _server_url(elsewhere)))
         )
 
     def find_faults(outcome: Outcome) -> Iterator[str]:
@@ -228,7 +228,7 @@ def check_rule(id: str, rule: SelfCheck, bench: Bench) -> CheckResult:
 def mismatch(label: str, actual: object, expected: object) -> Iterator[str]:
     """Yield a fault unless the two values are equal."""
     if actual != expected:
-        yield f"{label}: found {_shorten(actual)}, expected {_shorten(expected)}"
+        yield f"{label}: found {_shorten_value(actual)}, expected {_shorten_value(expected)}"
 
 
 def error_faults(
@@ -237,7 +237,9 @@ def error_faults(
     """Yield the faults of a run that must begin and then end with one of these codes."""
     error, wanted = outcome.error, " or ".join(codes)
     if outcome.result is None or error is None:
-        found = f"refused: {error}" if error else f"no error, outputs {_shorten(outcome.outputs)}"
+        found = (
+            f"refused: {error}" if error else f"no error, outputs {_shorten_value(outcome.outputs)}"
+        )
         yield f"{found}, expected {wanted}"
         return
     if not {error.code, ANY_ERROR}.intersection(codes):
@@ -273,6 +275,6 @@ def _other_faults(
         yield fault
 
 
-def _shorten(value: object) -> str:
+def _shorten_value(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:199]}…"

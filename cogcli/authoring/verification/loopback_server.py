@@ -45,7 +45,7 @@ class Loopback:
         return f"http://{host}:{self._server.server_address[1]}"
 
     def __enter__(self) -> Loopback:
-        self._server = _bind(self, self._host, self._port)
+        self._server = _bind_server(self, self._host, self._port)
         serve = partial(self._server.serve_forever, poll_interval=0.02)
         self._thread = threading.Thread(target=serve, name="cogcli-mock", daemon=True)
         self._thread.start()
@@ -105,7 +105,7 @@ class _Server6(_Server):
     address_family = socket.AF_INET6
 
 
-def _bind(owner: Loopback, host: str, port: int) -> _Server:
+def _bind_server(owner: Loopback, host: str, port: int) -> _Server:
     """Return a server on this port; on a free port if it is in use."""
     cls = _Server6 if ":" in host else _Server
 
@@ -142,13 +142,13 @@ class _Handler(BaseHTTPRequestHandler):
         )
         self.loopback.wait(reply.delay)
         if reply.raw is None:
-            self._send(reply)
+            self._send_reply(reply)
         else:
             self.wfile.write(reply.raw)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = answer
 
-    def _send(self, reply: ServerReply) -> None:
+    def _send_reply(self, reply: ServerReply) -> None:
         self.send_response_only(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)

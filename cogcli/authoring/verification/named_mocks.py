@@ -41,19 +41,19 @@ def _data_schema_validate(request: Json) -> Json:
 
 
 def _text_summarize(request: Json) -> Json:
-    words = _text(request, "text").split()
+    words = _text_member(request, "text").split()
     kept = " ".join(words[:_MAX_WORDS])
     return {"summary": f"{kept} ..." if len(words) > _MAX_WORDS else kept}
 
 
 def _code_execute(request: Json) -> Json:
     """Return the length of the code without running it."""
-    code = _text(request, "code")
+    code = _text_member(request, "code")
     return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
 
 
 def _fs_read(request: Json) -> Json:
-    content = f"mock content of {_text(request, 'path')}"
+    content = f"mock content of {_text_member(request, 'path')}"
     return {"content": content, "bytes": len(content.encode())}
 
 
@@ -65,7 +65,7 @@ def _agent_route(request: Json) -> Json:
     return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
 
 
-def _text(request: Json, name: str) -> str:
+def _text_member(request: Json, name: str) -> str:
     value = request.get(name)
     if not isinstance(value, str):
         raise RejectedRequest(f"`{name}` must be text")
@@ -77,20 +77,20 @@ STAND_INS: Final[dict[str, ReplyBuilder]] = {
     "text_summarize": _text_summarize,
     "code_execute": _code_execute,
     "web_fetch": lambda request: {
-        "content": f"mock content of {_text(request, 'url')}",
+        "content": f"mock content of {_text_member(request, 'url')}",
         "status": 200,
     },
     "pdf_read": lambda request: {
-        "text": f"mock text of {_text(request, 'path')}",
+        "text": f"mock text of {_text_member(request, 'path')}",
         "metadata": {"source": request["path"], "pages": 1},
     },
     "fs_read": _fs_read,
     "audio_transcribe": lambda request: {
-        "transcript": f"mock transcript of {_text(request, 'audio')}"
+        "transcript": f"mock transcript of {_text_member(request, 'audio')}"
     },
     "agent_route": _agent_route,
     "model_research": lambda request: {
-        "summary": f"mock research on {_text(request, 'query')}",
+        "summary": f"mock research on {_text_member(request, 'query')}",
         "sources": [],
     },
 }

@@ -36,7 +36,7 @@ def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Cat
     address that binding does not exist.
     """
     fallback = {"fallback_binding_id": "second"} if second else {}
-    first = _binding(
+    first = _rule_binding(
         "first",
         protocol=call.protocol,
         operation=call.operation,
@@ -45,20 +45,22 @@ def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Cat
         metadata={**call.metadata, **fallback},
         page=call.page,
     )
-    bindings, services = [first], [_service(call, root)]
-    capabilities = [_capability(call, has_gate=bool(gate))]
+    bindings, services = [first], [_rule_service(call, root)]
+    capabilities = [_rule_capability(call, has_gate=bool(gate))]
     if second:
-        bindings.append(_binding("second", request={"a": "input.a"}, response={"r": "response.ok"}))
+        bindings.append(
+            _rule_binding("second", request={"a": "input.a"}, response={"r": "response.ok"})
+        )
         services.append(_plain_service("second", second))
     if gate:
         allowed = {"allowed": "response.allowed"}
-        bindings.append(_binding("gate", GATE, request={}, response=allowed))
+        bindings.append(_rule_binding("gate", GATE, request={}, response=allowed))
         services.append(_plain_service("gate", gate))
         outputs = {"allowed": {"type": "any"}, "reason": {"type": "string"}}
         gate_raw = {**_BARE, "id": GATE, "inputs": {}, "outputs": outputs}
         capabilities.append(Capability.of(gate_raw))
     bound = () if "bindings" in call.without else bindings
-    skills = _skills(call, tuple(capabilities[0].outputs))
+    skills = _rule_skills(call, tuple(capabilities[0].outputs))
     return Catalog(
         skills={skill["id"]: Skill.of(skill) for skill in skills},
         capabilities={each.id: each for each in capabilities},
@@ -76,7 +78,7 @@ def _bindings_of(bindings: Iterable[Binding]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _binding(id: str, capability: str = CAPABILITY, **members: object) -> Binding:
+def _rule_binding(id: str, capability: str = CAPABILITY, **members: object) -> Binding:
     common = {
         "id": id,
         "capability": capability,
@@ -92,7 +94,7 @@ def _plain_service(id: str, url: str) -> Service:
     return Service.of(raw, layer="verify", trusted=True)
 
 
-def _capability(call: RuleCall, *, has_gate: bool) -> Capability:
+def _rule_capability(call: RuleCall, *, has_gate: bool) -> Capability:
     raw = {
         **_BARE,
         "id": CAPABILITY,
@@ -105,7 +107,7 @@ def _capability(call: RuleCall, *, has_gate: bool) -> Capability:
     return Capability.of(raw)
 
 
-def _service(call: RuleCall, root: str) -> Service:
+def _rule_service(call: RuleCall, root: str) -> Service:
     row = PROTOCOLS.get(call.protocol)
     key = next(iter(row.address_keys), "") if row else ""
     raw = {
@@ -119,7 +121,7 @@ def _service(call: RuleCall, root: str) -> Service:
     return Service.of(raw, layer="verify", root=root, trusted=call.trusted)
 
 
-def _skills(call: RuleCall, names: tuple[str, ...]) -> list[Json]:
+def _rule_skills(call: RuleCall, names: tuple[str, ...]) -> list[Json]:
     """Return the skill that runs, and the nested one if any."""
     if call.nested is None:
         return [_one_step(call, names)]

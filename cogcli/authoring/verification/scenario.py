@@ -70,20 +70,20 @@ class _ScenarioReader:
         self._text = data.decode("utf-8-sig")
 
     def scenario(self, raw: object, types: Iterable[str]) -> Scenario:
-        given = self._members(raw, "", Scenario)
+        given = self._checked_members(raw, "", Scenario)
         if "mock_server" in given:
             self._check_mock(given["mock_server"], types)
         self._check_limits(given, "", Scenario)
         return Scenario.of(given, file=self._shown)
 
     def _check_mock(self, raw: object, types: Iterable[str]) -> None:
-        given = self._members(raw, "mock_server.", MockServer)
+        given = self._checked_members(raw, "mock_server.", MockServer)
         for number, reply in enumerate(given.get("replies", ())):
             self._check_reply(reply, number)
         mock = MockServer.of(given)
         self._check_choice("mock_server.type", mock.type, (BY_DOCUMENT, *types))
         if mock.host not in LOOPBACK and not mock.host.startswith("127."):
-            self._refuse(
+            self._raise_fault(
                 "input.enum",
                 "mock_server.host",
                 f"found `{mock.host}`, expected a loopback address",
@@ -92,25 +92,27 @@ class _ScenarioReader:
 
     def _check_reply(self, raw: object, number: int) -> None:
         place = f"mock_server.replies.{number}."
-        given = self._members(raw, place, CannedReply)
+        given = self._checked_members(raw, place, CannedReply)
         self._check_limits(given, place, CannedReply)
         for name, value in CannedReply.of(given).headers.items():
             if not isinstance(value, str) or not (name + value).isprintable() or not name.isascii():
-                self._refuse("input.type", f"{place}headers.{name}", "expected printable text")
+                self._raise_fault("input.type", f"{place}headers.{name}", "expected printable text")
 
-    def _members(self, raw: object, place: str, cls: type[Spec]) -> Json:
+    def _checked_members(self, raw: object, place: str, cls: type[Spec]) -> Json:
         """Return the members of an object after checking their kinds. A null member is treated as
         absent.
         """
         if not isinstance(raw, dict):
-            self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
+            self._raise_fault(
+                "input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object"
+            )
         given = {name: value for name, value in raw.items() if value is not None}
         keys = shape_of_spec(cls).keys
         self._require_names(raw, given, place, keys)
         for name, value in given.items():
             fault = _kind_fault(value, KIND.get(type(keys[name].shape), "any"))
             if fault:
-                self._refuse("input.type", f"{place}{name}", fault)
+                self._raise_fault("input.type", f"{place}{name}", fault)
         return given
 
     def _require_names(
@@ -123,10 +125,10 @@ class _ScenarioReader:
         for name in raw:
             if name not in keys:
                 hint = suggestion(name, keys)
-                self._refuse("input.unknown", f"{place}{name}", "no such field", hint)
+                self._raise_fault("input.unknown", f"{place}{name}", "no such field", hint)
         for name, key in keys.items():
             if key.required and name not in members:
-                self._refuse("input.missing", f"{place}{name}", "required, not given")
+                self._raise_fault("input.missing", f"{place}{name}", "required, not given")
 
     def _check_limits(self, members: Json, place: str, cls: type[Spec]) -> None:
         """Raise UsageError for a number out of its range, or a word that is not one of the choices."""
@@ -141,14 +143,16 @@ class _ScenarioReader:
     def _check_bounds(self, place: str, number: int, bounds: NumberShape) -> None:
         minimum, maximum = bounds.minimum, bounds.maximum
         if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
-            self._refuse("input.type", place, f"found {number}, expected {minimum} to {maximum}")
+            self._raise_fault(
+                "input.type", place, f"found {number}, expected {minimum} to {maximum}"
+            )
 
     def _check_choice(self, place: str, word: str, choices: Iterable[str]) -> None:
         if word not in choices:
             text = f"found `{word}`, expected one of {', '.join(choices)}"
-            self._refuse("input.enum", place, text, suggestion(word, list(choices)))
+            self._raise_fault("input.enum", place, text, suggestion(word, list(choices)))
 
-    def _refuse(self, code: str, place: str, text: str, hint: str = "") -> NoReturn:
+    def _raise_fault(self, code: str, place: str, text: str, hint: str = "") -> NoReturn:
         at = self._text.find(f'"{place.rpartition(".")[2]}"')
         line = column = 0  # the key does not occur
         if at >= 0:

@@ -70,7 +70,7 @@ class SkillCase(CaseSpec):
 
 
 class CaseFault(NotRunnable):
-    """The error for a case that cannot be run as written. Nothing of it ran."""
+    """The error for a case that cannot be run as written. None of its calls was made."""
 
     def __init__(
         self, case: SkillCase, code: str, path: KeyPath, message: str, hint: str = ""
@@ -92,7 +92,7 @@ class CaseFileContent(NamedTuple):
 
 
 def skill_folder(path: str) -> str:
-    """Return the folder of the skill next to a case file; empty if there is no skill."""
+    """Return the folder of the skill next to a case file; empty if the folder has no skill."""
     folder = os.path.dirname(os.path.dirname(path))
     beside = os.path.basename(os.path.dirname(path)) == CASES
     return folder if beside and os.path.isfile(os.path.join(folder, SKILL_FILE)) else ""

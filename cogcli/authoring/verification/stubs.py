@@ -83,7 +83,7 @@ class StubbedCalls:
 
     def __call__(self, attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
         with self._lock:
-            found = self._take(attempt)
+            found = self._next_stub(attempt)
         if isinstance(found, RuntimeErrorBase):
             raise found
         if found is not None:
@@ -102,7 +102,7 @@ class StubbedCalls:
         """Return the stubs that answered no call, in order."""
         return [stub for stub in self._stubs if not self._given[stub.capability, stub.number]]
 
-    def _take(self, attempt: Attempt) -> Stub | Answer | RuntimeErrorBase | None:
+    def _next_stub(self, attempt: Attempt) -> Stub | Answer | RuntimeErrorBase | None:
         if self._recorded is not None and attempt.capability_id in self.stubbed:
             return self._recorded(attempt)
         for group in self._groups.get(attempt.capability_id, ()):
