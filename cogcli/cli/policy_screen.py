@@ -171,7 +171,7 @@ def proof_lines(proof: PolicyProof) -> Iterator[str]:
             f"  {' -> '.join(verdicts)}"
         )
         payload = case.to_payload()
-        for name in ("safety_mode", "host", "data"):
+        for name in ("safety_mode", "host", "limits", "data"):
             if name in payload:
                 yield f"    {name}: {dumps(payload[name])}"
     for part in proof.open_parts:

@@ -53,8 +53,10 @@ class CallCase(NamedTuple):
         data: Json = {}
         for path, value in self.facts.items():
             data = with_value(data, path, value)
-        if any(self.used):
-            data["limits"] = {**self.used[0], **self.used[1]}
+        before, after = self.used
+        counts_alike = all(before[id] == after[id] for id in before.keys() & after.keys())
+        if any(self.used) and counts_alike:
+            data["limits"] = {**before, **after}
         data = with_value(data, "request.intent", self.kind.intent)
         data = with_value(data, USER, self.facts.get(USER, _NOBODY))
         old, new = self.ceilings
@@ -65,6 +67,7 @@ class CallCase(NamedTuple):
             "capability": self.kind.capability.id,
             **{name: value for name, value in where.items() if value},
             **({"safety_mode": modes} if modes else {}),
+            **({} if counts_alike else {"limits": {"before": before, "after": after}}),
             "data": data if old != new else with_value(data, "run.safety_mode", old),
         }
 
@@ -176,9 +179,8 @@ def shrink(packs: ComparedPacks, case: CallCase, relation: str) -> CallCase:
     case = _drop_facts(packs, case, relation)
     if case.host:
         case = _first_that_differs(packs, [case._replace(host="")], relation) or case
-    for number, held in enumerate(case.used):
-        for id in held:
-            case = _first_that_differs(packs, _with_simpler_use(case, number, id), relation) or case
+    for id in dict.fromkeys(id for held in case.used for id in held):
+        case = _first_that_differs(packs, _with_simpler_use(case, id), relation) or case
     for path in case.facts:
         case = _first_that_differs(packs, _with_simpler_fact(case, path), relation) or case
     return case
@@ -196,11 +198,15 @@ def _with_simpler_fact(case: CallCase, path: str) -> Iterator[CallCase]:
         yield case._replace(facts={**case.facts, path: simpler})
 
 
-def _with_simpler_use(case: CallCase, number: int, id: str) -> Iterator[CallCase]:
-    old, new = case.used
-    for simpler in _simpler_numbers(case.used[number][id]):
-        held = {**case.used[number], id: simpler}
-        yield case._replace(used=(held, new) if number == 0 else (old, held))
+def _with_simpler_use(case: CallCase, id: str) -> Iterator[CallCase]:
+    """Yield the call with simpler values of a counter. What both packs count alike stays the same under both."""
+    values = dict.fromkeys(held[id] for held in case.used if id in held)
+    for value in values:
+        for simpler in _simpler_numbers(value):
+            old, new = (
+                {**held, id: simpler} if held.get(id) == value else held for held in case.used
+            )
+            yield case._replace(used=(old, new))
 
 
 def _simpler_numbers(value: Number) -> Iterator[Number]:

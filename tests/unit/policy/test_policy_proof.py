@@ -150,7 +150,16 @@ def test_the_answer_and_calls_that_show_it(change: Change, answer: str) -> None:
 )
 def test_limits_are_compared_with_equal_counters(members: dict[str, Any], answer: str) -> None:
     base = _limit(sum="amount", max=100)
-    assert _prove(_limit(sum="amount", **members), base).answer == answer
+    proof = _prove(_limit(sum="amount", **members), base)
+    assert proof.answer == answer
+    for each in proof.differences:
+        old, new = each.case.used
+        payload = each.case.to_payload()
+        if answer == "unknown":
+            assert payload["limits"] == {"before": old, "after": new}
+            assert "limits" not in payload["data"]
+        else:
+            assert payload["data"]["limits"] == old == new
 
 
 @pytest.mark.parametrize(
