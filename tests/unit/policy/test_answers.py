@@ -9,10 +9,15 @@ import pytest
 
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
 from cogcli.policy.approvals import (
+    OF_A_TEST,
+    UNCHECKED,
+    AnswerSignatures,
+    AnswerStatement,
     ApprovalAnswer,
     Approvals,
     ReplayedApprovals,
     RequestedAction,
+    SignedAnswer,
     action_hash,
 )
 
@@ -22,6 +27,9 @@ ASKED = RequestedAction(
 YES = ApprovalAnswer(ASKED, True, "ann", "", "2026-05-04T09:30:00Z")
 NO = YES._replace(granted=False, reason="too much")
 LATER = "2026-05-04T10:00:00Z"
+STATEMENT = AnswerStatement("ap_1", True, "ann", "finance", "sha256:action", "sha256:proof")
+SIGNED = SignedAnswer(STATEMENT, "a signature")
+UNSIGNED = "it is not signed, and here only a signed answer counts"
 
 
 def _use(
@@ -116,3 +124,70 @@ def test_a_replay_takes_what_was_used_whatever_the_log_masks() -> None:
     assert _use(used, of=ReplayedApprovals, action="sha256:masked") == used
     assert isinstance(_use(YES, of=ReplayedApprovals, action="sha256:masked"), PolicyApprovalError)
     assert _use(YES, of=ReplayedApprovals) == YES
+
+
+def test_what_is_signed_has_one_form() -> None:
+    members = (
+        b'{"action_hash":"sha256:action","answer":"granted","approval_id":"ap_1","by":"ann",'
+        b'"evidence_hash":"sha256:proof","role":"finance","schema_version":"approval/1"}'
+    )
+    assert STATEMENT.to_bytes() == members
+    rejected = STATEMENT._replace(granted=False).to_bytes()
+    assert rejected == members.replace(b'"granted"', b'"rejected"')
+
+
+@pytest.mark.parametrize(
+    ("signatures", "requires_signature", "roles", "are_needed"),
+    [
+        (UNCHECKED, False, (), False),
+        (UNCHECKED, False, ("finance",), False),
+        (UNCHECKED, True, (), True),
+        (AnswerSignatures(with_role=True), False, (), False),
+        (AnswerSignatures(with_role=True), False, ("finance",), True),
+        (AnswerSignatures(with_role=True), True, (), True),
+        (OF_A_TEST, True, ("finance",), False),
+        (OF_A_TEST._replace(with_role=True), False, ("finance",), False),
+    ],
+)
+def test_a_signature_is_needed_where_a_gate_or_its_roles_say_so(
+    signatures: AnswerSignatures, requires_signature: bool, roles: tuple[str, ...], are_needed: bool
+) -> None:
+    asked: dict[str, Any] = {"requires_signature": requires_signature, "roles": roles}
+    assert signatures.are_needed(**asked) is are_needed
+    assert signatures.explain_answer(None, LATER, **asked) == (UNSIGNED if are_needed else "")
+
+
+def test_a_signature_counts_for_its_role_and_if_it_can_be_checked() -> None:
+    checked = AnswerSignatures(lambda answer, at: f"{answer.signature} at {at}")
+    asked: dict[str, Any] = {"requires_signature": True}
+    said = f"a signature at {LATER}"
+    assert checked.explain_answer(SIGNED, LATER, roles=("finance",), **asked) == said
+    assert checked.explain_answer(SIGNED, LATER, roles=(), **asked) == said
+    other = "it is signed for the role `finance`, which may not answer"
+    assert checked.explain_answer(SIGNED, LATER, roles=("board",), **asked) == other
+    assert UNCHECKED.explain_answer(SIGNED, LATER, roles=(), **asked) == "it cannot be checked here"
+
+
+@pytest.mark.parametrize(("used", "at"), [(False, LATER), (True, YES.at)])
+def test_a_signature_is_judged_now_or_when_the_approval_was_used(used: bool, at: str) -> None:
+    answer = YES._replace(used=used, signed=SIGNED)
+    judged: list[tuple[SignedAnswer | None, str]] = []
+
+    def explain(signed: SignedAnswer | None, when: str) -> str:
+        judged.append((signed, when))
+        return "its key was revoked"
+
+    error = Approvals((answer,)).use("refund", "sha256:action", "sha256:proof", LATER, explain)
+    assert isinstance(error, PolicyApprovalError)
+    assert error.message == "the approval by ann does not count: its key was revoked"
+    assert error.hint == "look at what is asked now, and approve that"
+    assert judged == [(SIGNED, at)]
+
+
+def test_a_run_knows_which_answers_it_followed_and_as_of_when() -> None:
+    approvals = Approvals((NO,))
+    approvals.take_over(YES)
+    _use_of(approvals)
+    assert approvals.used == [YES, NO]
+    assert YES.judged_at == YES.at
+    assert YES._replace(continued_at=LATER).judged_at == LATER
