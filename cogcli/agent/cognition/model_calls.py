@@ -22,6 +22,7 @@ from cogcli.agent.models.port import (
     ModelReply,
     ModelRequest,
     TokenUsage,
+    count_request,
     retry_wait,
 )
 from cogcli.agent.reply_text import partial_response
@@ -271,9 +272,7 @@ class SendCounts(NamedTuple):
 
 def tokens_of(request: ModelRequest) -> int:
     """Return the estimated tokens of a request."""
-    texts = [message["content"] for message in request.messages]
-    tools = [_text_or_empty(tool) for tool in request.tools]
-    return sum(ESTIMATE.count(text) for text in (*texts, *tools))
+    return count_request(ESTIMATE.count, request)
 
 
 def _to_log(request: ModelRequest) -> Json:

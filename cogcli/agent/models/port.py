@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Final, Protocol
 
 from cogcli.base.calls import Cancellation
-from cogcli.base.canonical import canonical, digest_of
+from cogcli.base.canonical import canonical, compact, digest_of
 from cogcli.base.errors import RuntimeErrorBase, error_from_payload
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
@@ -198,6 +198,15 @@ def finish_stream(pieces: Generator[Delta, None, ModelReply]) -> ModelReply:
             return reply
 
 
+def count_request(count: Callable[[str], int], request: ModelRequest) -> int:
+    """Return the tokens of a request: of its messages and tools, without the JSON around them.
+
+    A context is made to fit by this number, so it is also what an estimate charges.
+    """
+    texts = [message["content"] for message in request.messages]
+    return sum(map(count, [*texts, *(compact(tool).decode() for tool in request.tools)]))
+
+
 def estimate_usage(
     count: Callable[[str], int],
     request: ModelRequest,
@@ -205,9 +214,8 @@ def estimate_usage(
     calls: Sequence[Json],
 ) -> TokenUsage:
     """Return the estimated tokens of a request and its answer."""
-    prompt = canonical([request.messages, request.tools]).decode()
     answer = text + (canonical(list(calls)).decode() if calls else "")
-    return TokenUsage(count(prompt), count(answer), True)
+    return TokenUsage(count_request(count, request), count(answer), True)
 
 
 def retry_wait(error: ModelError, attempt: int, seed: int) -> float | None:

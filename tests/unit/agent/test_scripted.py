@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fakes.models import ask, failure, model, request, streamed
 
+from cogcli.agent.cognition.model_calls import tokens_of
 from cogcli.agent.models.port import LanguageModel
 from cogcli.base.problems import Problem, ProblemsFound
 
@@ -89,6 +90,12 @@ def test_usage_is_given_or_estimated(tmp_path: Path) -> None:
     first, second = ask(asked, request()), ask(asked, request())
     assert first.usage.estimated
     assert (second.usage, second.finish) == ((5, 6, False), "length")
+
+
+def test_an_estimate_charges_what_a_context_is_made_to_fit_by(tmp_path: Path) -> None:
+    asked = script(tmp_path, "replies: [{text: a b c}]")
+    sent = request('He said "six"\n\n"seven"')._replace(tools=({"name": "orders.lookup"},))
+    assert ask(asked, sent).usage.tokens_in == tokens_of(sent)
 
 
 def test_a_stream_comes_word_by_word_and_is_equal_each_time(tmp_path: Path) -> None:
