@@ -204,7 +204,7 @@ class _RunLog:
         new = [each for each in self._log.open_inputs if self._is_new(each)]
         asked = [InputRequested.of(each.payload) for each in new]
         return [
-            HookInput(step=each.step_id, service=each.service, message=each.made.message or "")
+            HookInput(step=each.step_id, service=each.service, message=each.reason)
             for each in asked
         ]
 

@@ -33,7 +33,7 @@ from cogcli.app.settings.config import variable
 from cogcli.app.settings.model_adapters import TEMPLATE
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import signer_of
-from cogcli.base.calls import BindingChain
+from cogcli.base.calls import BindingChain, PersonAtTerminal
 from cogcli.base.errors import (
     BindingResolutionError,
     CogcliError,
@@ -97,12 +97,14 @@ def resume(
     listener: Callable[[Event], None],
     control: Control,
     on_response: Callable[[str], None] | None = None,
+    person: PersonAtTerminal | None = None,
     hooks: bool = True,
 ) -> RunResult:
     """Resume a run if its recorded permissions are verified as the user's own.
 
-    `on_response` receives the growing text of an agent's response repeatedly. `hooks` is whether hooks are called.
-    Raise the errors of `run.resume`, and UnusableEnvironment `resume.untrusted`.
+    `on_response` receives the text of an agent's response repeatedly while it grows. `person`
+    answers services while a call is open, unless the run is an agent's. `hooks` is whether hooks are
+    called. Raise the errors of `run.resume`, and UnusableEnvironment `resume.untrusted`.
     """
     is_own = False
 
@@ -115,7 +117,9 @@ def resume(
         is_own = log.started is not None and journal.is_allowed(log.started.seq)
 
     own_agent = partial(agent_of, settings, on_response=on_response)
-    environment = environment_of(settings)._replace(agent_of=own_agent, open_registry=open_specs)
+    environment = environment_of(settings)._replace(
+        agent_of=own_agent, open_registry=open_specs, person=person
+    )
     if not hooks:
         environment = environment._replace(hooks=None)
     try:

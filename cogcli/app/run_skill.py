@@ -15,6 +15,7 @@ from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import cache_home, state_home
 from cogcli.app.wings import AGENT_OF_LOG, SESSION_OF_LOG
 from cogcli.base.allowed_hosts import parse_host
+from cogcli.base.calls import PersonAtTerminal
 from cogcli.base.errors import CogcliError, SkillNotFoundError, UsageError
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import did_you_mean
@@ -31,13 +32,18 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
 
 
-def run_requested(settings: Settings, requested: RequestedRun, watch: Watch) -> RunResult:
+def run_requested(
+    settings: Settings,
+    requested: RequestedRun,
+    watch: Watch,
+    person: PersonAtTerminal | None = None,
+) -> RunResult:
     """Run the skill that a command line names, and return the result. `watch` surrounds the run
-    with its display and signals.
+    with its display and signals. `person` answers services while a call is open.
 
     Raise SkillNotFoundError, ServiceResolutionError `service.login` and the errors of
     `launch_given`."""
-    environment = environment_of(settings)
+    environment = environment_of(settings)._replace(person=person)
     requested = with_file_scope(settings, requested)
     request, registry = requested.request, environment.open_registry()
     try:

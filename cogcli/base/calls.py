@@ -46,15 +46,18 @@ class Member(NamedTuple):
     older logs, whose runs did not."""
     pages: int = 1
     """The most pages that one attempt reads; each has the time limit of a call."""
+    answer_seconds: float = 0.0
+    """Seconds that a person at this terminal may take to answer the service, in addition. No log records them."""
 
     @property
     def limit(self) -> float:
         """Return the seconds after which a call is cancelled, including all waiting."""
-        return self.timeout_seconds * self.pages + self.start_seconds
+        return self.timeout_seconds * self.pages + self.start_seconds + self.answer_seconds
 
     def to_payload(self) -> Json:
         """Return the member as `run.started` records it."""
         payload = self._asdict()
+        del payload["answer_seconds"]
         if not self.start_seconds:
             del payload["start_seconds"]
         if self.fallback_on == "any":
@@ -281,6 +284,9 @@ class ServerQuestion(NamedTuple):
     message: str
     schema: Json
     """The form of the answer, as a JSON Schema of an object."""
+    capability_id: str = ""
+    url: str = ""
+    """The address that the service asks the person to open, instead of a form. Empty for a form."""
 
 
 class QuestionAnswer(NamedTuple):
@@ -288,11 +294,31 @@ class QuestionAnswer(NamedTuple):
 
     action: Literal["accept", "decline", "cancel"]
     content: Json | None = None
+    by: str = ""
+    """The user of the command who answered, for the log. Empty if the log does not record the answer as theirs."""
 
 
 NO_ANSWER: Final = QuestionAnswer("cancel")
 TakeQuestion = Callable[[ServerQuestion], "Future[QuestionAnswer]"]
-"""Passes a question to a person. It must not block."""
+"""Passes a question to a person. It must not block. A question that is over cancels its future."""
+
+
+class PersonAtTerminal(NamedTuple):
+    """A person who answers questions while a call is open."""
+
+    take: TakeQuestion
+    seconds: float
+    """The seconds for all answers of one call. The time limit of the call stands still meanwhile."""
+
+
+class QuestionNotice(NamedTuple):
+    """A notice that a person answered a question of a service inside an open call."""
+
+    run_id: str
+    asked: ServerQuestion
+    answer: QuestionAnswer
+    binding_id: str
+    attempt: int
 
 
 class PageNotice(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from cogcli.base.canonical import compact
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.prompt import terminal_safe
@@ -43,6 +44,8 @@ def input_lines(context: CommandContext, asked: InputRequested) -> Iterator[Styl
     rows = [("service", asked.service), ("call", f"{asked.step_id}: {asked.capability}")]
     for form in asked.forms:
         rows.append(("asks", visible_block(form.message)))
+        if form.url:
+            rows.append(("address", form.url))
         rows += [("field", f"{field.name}: {_describe_field(field)}") for field in form.fields]
     for name, text in rows:
         for number, line in enumerate(text.split("\n")):
@@ -51,7 +54,9 @@ def input_lines(context: CommandContext, asked: InputRequested) -> Iterator[Styl
 
 
 def _describe_field(field: InputField) -> str:
-    """Return the type of a field, its title and its description as text."""
+    """Return what a field takes, its title, its description and its default."""
     texts = [field.accepts.get(name) for name in ("title", "description")]
     words = [field.type_text, *(text for text in texts if isinstance(text, str))]
+    if "default" in field.accepts:
+        words.append(f"default {compact(field.accepts['default']).decode()}")
     return ", ".join([*words, *([] if field.required else ["optional"])])

@@ -14,6 +14,7 @@ from pathlib import Path
 from cogcli.cli.approval_screen import request_lines
 from cogcli.cli.context import CommandContext
 from cogcli.cli.input_prompt import prompt_answer, report_inputs
+from cogcli.cli.live_question import take_question
 from cogcli.cli.prompt import ask, can_ask
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import ApprovalRequested
@@ -23,6 +24,8 @@ from cogcli.report.approval_view import ApprovalView, view_request
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import RunResult
 from cogcli.run.resume import ResumeRequest
+
+__all__ = ("ask_approval", "interruptible", "report_requests", "show_request", "take_question")
 
 
 def ask_approval(

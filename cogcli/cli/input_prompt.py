@@ -6,6 +6,7 @@ The pause is on disk before the prompt, and the answer is an ordinary `resume`: 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import orjson
@@ -14,7 +15,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.approval_screen import input_lines
 from cogcli.cli.context import CommandContext
-from cogcli.cli.prompt import ask, ask_text
+from cogcli.cli.prompt import ask, ask_text, read_line
 from cogcli.declarations.governance_events import InputField, InputForm, InputRequested
 from cogcli.declarations.value_types import Json
 from cogcli.run.form_answers import FormAnswer, fit_answer
@@ -34,22 +35,31 @@ def report_inputs(
             context.screen.notify_line(line)
 
 
-def prompt_answer(context: CommandContext, asked: InputRequested) -> FormAnswer | None:
-    """Prompt for the answer to a request, and return it. Return None if it is left for later: `l` or the end of input.
+def prompt_answer(
+    context: CommandContext,
+    asked: InputRequested,
+    *,
+    undecided: str = "later",
+    read: Callable[[], str] = read_line,
+) -> FormAnswer | None:
+    """Prompt for the answer to a request, and return it. Return None for the word `undecided`, its first letter or the
+    end of input.
 
-    Ctrl-C raises KeyboardInterrupt.
+    `read` returns the lines that are typed. Ctrl-C raises KeyboardInterrupt.
     """
     for line in input_lines(context, asked):
         context.screen.notify_line(line)
+    begin = "[y] done" if asked.forms[0].url else "[y] answer"
+    question = f"Answer the service?  {begin}  [n] decline  [{undecided[0]}] {undecided} "
     while True:
-        word = ask(context, "Answer the service?  [y] answer  [n] decline  [l] later ")
+        word = ask(context, question, read)
         if word == "n":
             return FormAnswer(asked.step_id, None)
-        if word is None or word == "l":
+        if word is None or word in (undecided, undecided[0]):
             return None
         if word != "y":
             continue
-        content = _prompt_forms(context, asked)
+        content = _prompt_forms(context, asked, read)
         if content is None:
             return None
         try:
@@ -60,21 +70,23 @@ def prompt_answer(context: CommandContext, asked: InputRequested) -> FormAnswer 
             return FormAnswer(asked.step_id, content)
 
 
-def _prompt_forms(context: CommandContext, asked: InputRequested) -> Json | None:
+def _prompt_forms(
+    context: CommandContext, asked: InputRequested, read: Callable[[], str]
+) -> Json | None:
     """Return the values of all forms as `--answer` takes them; None at the end of input."""
     found: Json = {}
     for form in asked.forms:
-        values = _prompt_form(context, form)
+        values = _prompt_form(context, form, read)
         if values is None:
             return None
         found[form.name] = values
     return found if len(asked.forms) > 1 else found[asked.forms[0].name]
 
 
-def _prompt_form(context: CommandContext, form: InputForm) -> Json | None:
+def _prompt_form(context: CommandContext, form: InputForm, read: Callable[[], str]) -> Json | None:
     values: Json = {}
     for field in form.fields:
-        text = ask_text(context, visible(f"  {field.name} ({field.type_text})"))
+        text = ask_text(context, visible(f"  {field.name} ({field.type_text})"), read)
         if text is None:
             return None
         if text:

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from cogcli.base.calls import PersonAtTerminal
 from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import visible, visible_block
@@ -18,6 +20,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
 from cogcli.cli.progress import display_for
+from cogcli.cli.prompt import can_ask
 from cogcli.cli.run_report import error_of, final_lines, rerun_flags
 from cogcli.cli.streams import silence_stdout
 from cogcli.declarations.envelope import Event
@@ -28,6 +31,9 @@ from cogcli.report.humanize import short_episode
 from cogcli.run.results import Control, RunResult
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from cogcli.base.calls import QuestionAnswer, ServerQuestion
     from cogcli.run.engine.context import Fallback
     from cogcli.run.resume import ResumeRequest
 
@@ -169,6 +175,25 @@ def _approve_module() -> ModuleType:
     return approve
 
 
+def find_person(context: CommandContext, display: Display) -> PersonAtTerminal | None:
+    """Return the person at this terminal, who answers services while a call is open. None if no one is prompted, and on
+    Windows, where a prompt cannot be ended.
+    """
+    if sys.platform == "win32" or not can_ask(context):
+        return None
+
+    def take(question: ServerQuestion) -> Future[QuestionAnswer]:
+        """Prompt for the answer to a question."""
+        answer: Future[QuestionAnswer] = _approve_module().take_question(context, display, question)
+        return answer
+
+    return PersonAtTerminal(take, _ANSWER_SECONDS)
+
+
+_ANSWER_SECONDS = 300.0
+"""Seconds that a person has for all answers of one call."""
+
+
 def resume_run(
     context: CommandContext, directory: Path, request: ResumeRequest
 ) -> tuple[RunResult, DisplayListener]:
@@ -189,6 +214,7 @@ def resume_run(
         result = resume(
             context.settings, directory, request,
             listener=listener, control=control, on_response=listener.display.on_response,
+            person=find_person(context, listener.display),
         )  # fmt: skip
     return result, listener
 

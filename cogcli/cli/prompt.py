@@ -5,6 +5,7 @@ the whole content for `-` (docs/reference/command-line.md#stdin).
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from cogcli.base.errors import UsageError
 from cogcli.cli.context import CommandContext
@@ -25,16 +26,23 @@ def can_ask(context: CommandContext) -> bool:
         return False
 
 
-def ask(context: CommandContext, question: str) -> str | None:
+def read_line() -> str:
+    """Return the next line that is typed, with its end; empty at the end of input."""
+    return sys.stdin.readline()
+
+
+def ask(context: CommandContext, question: str, read: Callable[[], str] = read_line) -> str | None:
     """Prompt for a line, and return it stripped and in lower case; None at the end of input."""
-    answer = ask_text(context, question)
+    answer = ask_text(context, question, read)
     return None if answer is None else answer.lower()
 
 
-def ask_text(context: CommandContext, question: str) -> str | None:
-    """Prompt for a line, and return it stripped; None at the end of input."""
+def ask_text(
+    context: CommandContext, question: str, read: Callable[[], str] = read_line
+) -> str | None:
+    """Prompt for a line, and return it stripped; None at the end of input, which is where `read` returns no line."""
     context.screen.notify(terminal_safe(context, f"{question} › "))
-    answer = sys.stdin.readline()
+    answer = read()
     if not answer.endswith("\n"):
         context.screen.notify("\n")
         return None

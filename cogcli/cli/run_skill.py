@@ -23,6 +23,7 @@ from cogcli.cli.inputs import read_inputs
 from cogcli.cli.live_run import (
     DisplayListener,
     answer_pause,
+    find_person,
     open_display,
     report_result,
     watch_start,
@@ -62,7 +63,8 @@ def run_skill(
             context.warnings += [warning.to_payload() for warning in prepared.warnings]
             return watch_start(context, listener, control)
 
-        return run_requested(context.settings, given, watch), listener
+        person = find_person(context, listener.display)
+        return run_requested(context.settings, given, watch, person), listener
 
     name = given.request.options.exclusive
     if name or flags.names_conflict:

@@ -251,6 +251,17 @@ class InputForm(Record):
     """The name by which the service finds the answer."""
     message: str
     fields: list[InputField]
+    url: str | None = None
+    """The address that the service asks the person to open. Such a form has no fields."""
+
+    @classmethod
+    def fields_of_schema(cls, schema: Json) -> list[InputField]:
+        """Return the fields of a form from its schema: an object of plain values."""
+        needed = schema.get("required") or ()
+        return [
+            InputField(name=name, accepts=accepts, required=name in needed)
+            for name, accepts in (schema.get("properties") or {}).items()
+        ]
 
     @property
     def schema(self) -> Json:
@@ -264,7 +275,7 @@ class InputForm(Record):
 
 
 class InputRequested(Payload):
-    """A service left a call unfinished: it waits for a person's answer to a form."""
+    """A service asks a person for input: it left a call unfinished, or it asked inside an open call."""
 
     event = EventType(
         "input.requested",
@@ -282,12 +293,17 @@ class InputRequested(Payload):
     binding: str
     service: str
     attempt: Count
-    """The attempt that was left unfinished."""
+    """The attempt that was left unfinished, or that is open."""
     forms: list[InputForm]
     request_state: str | None = None
     """The state that is returned to the service with the answer."""
-    made: AttemptMade
-    """The record of that attempt, without its reply."""
+    made: AttemptMade | None = None
+    """The record of that attempt, without its reply. None inside an open call, whose answer follows at once."""
+
+    @property
+    def reason(self) -> str:
+        """Why the call is unfinished."""
+        return (self.made.message if self.made else None) or ""
 
     @property
     def sample(self) -> object:
@@ -299,7 +315,7 @@ class InputRequested(Payload):
 
 
 class InputGiven(Payload):
-    """A person's answer to the form of a service. It approves nothing."""
+    """A person's answer to what a service asks for. It approves nothing."""
 
     event = EventType(
         "input.given",
@@ -310,7 +326,8 @@ class InputGiven(Payload):
     )
     input_id: str
     step_id: str
-    action: Literal["accept", "decline"]
+    action: Literal["accept", "decline", "cancel"]
+    """`cancel` for an open call alone: the person decided nothing."""
     answers: Json
     """With `accept`: by the name of the form, the values of its fields."""
     by: str

@@ -128,11 +128,21 @@ def input_flags(requests: Sequence[InputRequested]) -> list[str]:
     return [f"--answer {quote(step + word)}" for word in words]
 
 
-def describe_given(answer: InputGiven) -> str:
-    """Return who answered a service's request for input."""
-    word = "input given" if answer.action == "accept" else "input declined"
+def describe_given(answer: InputGiven, asked: InputRequested | None) -> str:
+    """Return who answered a service that asked for input, and what it asked."""
     user = "" if answer.os_uid is None else f", as {answer.os_user or 'user'} ({answer.os_uid})"
-    return f"{word} by {answer.by}{user}"
+    questions = "; ".join(form.message for form in asked.forms) if asked else ""
+    about = f": {questions[:_SHOWN]}" if questions else ""
+    return f"{_GIVEN_WORDS[answer.action]} by {answer.by}{user}{about}"
+
+
+_SHOWN: Final = 200
+"""The characters of a service's questions that an answer is shown with."""
+_GIVEN_WORDS: Final = {
+    "accept": "input given",
+    "decline": "input declined",
+    "cancel": "input cancelled",
+}
 
 
 def describe_taken_approval(payload: ApprovalGranted) -> str:
@@ -258,8 +268,8 @@ class History:
             case InputRequested():
                 self.inputs[payload.input_id] = payload
             case InputGiven():
-                self.inputs.pop(payload.input_id, None)
-                run.answers.setdefault(event.step_id or "", []).append(describe_given(payload))
+                answer = describe_given(payload, self.inputs.pop(payload.input_id, None))
+                run.answers.setdefault(event.step_id or "", []).append(answer)
             case _:
                 self.asks.apply(payload)
 

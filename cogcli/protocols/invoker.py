@@ -11,7 +11,9 @@ from cogcli.base.calls import (
     Cancellation,
     Continuation,
     PageNotice,
+    PersonAtTerminal,
     ProgressNotice,
+    QuestionNotice,
     ServiceNotice,
     TakeQuestion,
 )
@@ -76,12 +78,14 @@ class InvokerContext(NamedTuple):
     """Opens the registry of the run, for functions that list its skills."""
     allow_hosts: tuple[str, ...] = ()
     """The public hosts that services may reach without trust."""
-    note: Callable[[ServiceNotice | PageNotice], None] | None = None
-    """Receives each start and stop of a service and each page, from any thread; None if no log
-    records them."""
+    note: Callable[[ServiceNotice | PageNotice | QuestionNotice], None] | None = None
+    """Receives each start and stop of a service, each page and each answered question, from any thread; None if no
+    log records them."""
     on_question: TakeQuestion | None = None
     """Passes a question of a service to a person. None if no one is asked: then no service is told that it
     could ask."""
+    person: PersonAtTerminal | None = None
+    """Who answers the questions of services instead, while a call is open. None for no one."""
     pauses_for_input: bool = False
     """Whether a call may end with an InputRequiredError, after which it continues with a person's answer."""
     on_progress: Callable[[ProgressNotice], None] | None = None
@@ -128,17 +132,19 @@ class CallLimits(NamedTuple):
     """The limits of one attempt: a monotonic deadline and its cancellation.
 
     `seconds` limits the call alone, once it can be made. `start_seconds` limits the start of its
-    server. `deadline` limits both."""
+    server. `deadline` limits both, and the `answer_seconds` in which a person answers the server."""
 
     deadline: float
     cancel: Cancellation
     seconds: float | None = None
     start_seconds: float | None = None
+    answer_seconds: float = 0.0
 
     def within(self, seconds: float | None) -> float:
-        """Return the monotonic time `seconds` from now, at most `deadline`; `deadline` for None or
-        0."""
-        return self.deadline if not seconds else min(self.deadline, time.monotonic() + seconds)
+        """Return the monotonic time `seconds` from now, at most `deadline` without the time for answers; that for
+        None or 0."""
+        end = self.deadline - self.answer_seconds
+        return end if not seconds else min(end, time.monotonic() + seconds)
 
 
 class CallMeta(NamedTuple):

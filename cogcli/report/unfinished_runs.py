@@ -98,7 +98,7 @@ def describe(
 ) -> list[tuple[str, str]]:
     """Return a status word and a sentence for each request and step. `format_time` formats times."""
     rows = [(WAITS, _describe_request(ask, now, format_time)) for ask in unfinished.asks]
-    rows += [(WAITS, f"{each.step_id}: {each.made.message}") for each in unfinished.inputs]
+    rows += [(WAITS, f"{each.step_id}: {each.reason}") for each in unfinished.inputs]
     for step in unfinished.doubtful:
         what = "may have happened before the run stopped: check the remote service"
         rows.append((IN_DOUBT, f"{step.id}: {step.uses or step.binding} {what}"))

@@ -493,6 +493,7 @@ def build_invoker_context(
         open_registry=environment.open_registry,
         on_progress=environment.on_progress,
         on_question=environment.on_question,
+        person=environment.person,
         pauses_for_input=environment.pauses_for_input,
     )
 

@@ -193,7 +193,9 @@ class LogIndex:
                 self._index_request(event, payload, key)
             case ApprovalGranted() | ApprovalRejected():
                 self.note_answer(event)
-            case InputRequested():
+            case InputRequested() if (
+                payload.made is not None
+            ):  # else the open call had its answer at once
                 self.inputs[event.run_id or "", payload.step_id, payload.attempt] = event
             case InputGiven():
                 self.note_input(payload.input_id, payload.action, payload.answers)
@@ -633,8 +635,9 @@ class LogIndex:
 def _demand_from(asked: InputRequested) -> InputRequiredError:
     """Return the error of an attempt that its service left unfinished."""
     made = asked.made
-    error = InputRequiredError("input.required", made.message or "", left=True)
-    error.record, error.usage = _find_wire_record(made.json), made.usage
+    error = InputRequiredError("input.required", asked.reason, left=True)
+    if made is not None:
+        error.record, error.usage = _find_wire_record(made.json), made.usage
     error.forms = [form.json for form in asked.forms]
     error.request_state = asked.request_state
     return error

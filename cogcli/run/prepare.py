@@ -29,7 +29,7 @@ from cogcli.specs.fields import fit_values
 from cogcli.specs.selection import SelectionOptions
 
 if TYPE_CHECKING:
-    from cogcli.base.calls import Answer, Attempt, ProgressNotice, TakeQuestion
+    from cogcli.base.calls import Answer, Attempt, PersonAtTerminal, ProgressNotice, TakeQuestion
     from cogcli.base.errors import CogcliError
     from cogcli.base.file_roots import Roots
     from cogcli.base.pinned_file import PinnedFile
@@ -414,6 +414,8 @@ class RunEnvironment(NamedTuple):
     """Answers attempts instead of the live call (tests of skills). None for live calls."""
     on_question: TakeQuestion | None = None
     """Passes a question that a service asks inside a call to a person. None if no one is asked."""
+    person: PersonAtTerminal | None = None
+    """Who answers the questions of services at the terminal, while a call is open. None for no one."""
     pauses_for_input: bool = False
     """Whether the run waits for a person if a service leaves a call unfinished and asks for input."""
     on_progress: Callable[[ProgressNotice], None] | None = None

@@ -65,7 +65,7 @@ class LockedRun(NamedTuple):
             )
         if self.log.open_inputs:
             asked = InputRequested.of(self.log.open_inputs[0].payload)
-            return f"input.required: {asked.made.message}"
+            return f"input.required: {asked.reason}"
         return "answered: `resume` continues the run"
 
 

@@ -335,11 +335,13 @@ class _Resumption(NamedTuple):
         persist_pending(self.journal)
 
     def _own_environment(self) -> RunEnvironment:
-        """Return the environment of this run: no call of a gateway's session waits for an answer to a service."""
-        environment = self._environment_with_typed_files()
-        if start_of(self.started).gateway is not None:
-            environment = environment._replace(pauses_for_input=False)
-        return environment
+        """Return the environment of this run: no call of a gateway's session waits for an answer to a service, and no
+        agent's call asks the person at the terminal.
+        """
+        environment, start = self._environment_with_typed_files(), start_of(self.started)
+        if start.gateway is not None:
+            return environment._replace(pauses_for_input=False, person=None)
+        return environment._replace(person=None) if start.using == "agent" else environment
 
     def _environment_with_typed_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that were typed when the run started.

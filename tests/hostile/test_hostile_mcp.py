@@ -201,7 +201,7 @@ def test_M16_answers_that_are_no_strict_json_are_refused(tour: Tour, tool: str) 
 
 
 def test_M17_demands_of_a_server_are_refused_and_recorded(tour: Tour) -> None:
-    refused = {"sampling/createMessage": -32601, "roots/list": -32601, "elicitation/create": -32601}
+    refused = {"sampling/createMessage": -32601, "roots/list": -32601, "elicitation/create": None}
     assert tour.body("demands") == {**refused, "ping": {}}
     assert tour.attempt("demands")["notices"] == [
         f"the server asked for `{method}`: refused" for method in refused

@@ -256,6 +256,17 @@ def asks(id: Any, given: dict[str, Any]) -> Any:
     return text(json.dumps(_answers[number].get("result"), sort_keys=True))
 
 
+def elicits(id: Any, given: dict[str, Any]) -> Any:
+    """Asks with the parameters in its text, whatever the client says that it can, and answers with what came back."""
+    number = f"q{id}"
+    params = json.loads(given["text"])
+    send({"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": params})
+    with _answered:
+        _answered.wait_for(lambda: number in _answers, timeout=60)
+    said = {"declared": "elicitation" in _client, "answer": _answers[number].get("result")}
+    return {"content": [], "structuredContent": said}
+
+
 def progresses(id: Any, given: dict[str, Any]) -> Any:
     """Reports progress if it is asked to, then answers."""
     token = (given["__meta"] or {}).get("progressToken")
@@ -326,7 +337,9 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
         slow_pattern, writes, progresses, asks,
     )
 }  # fmt: skip
-_NAMED: dict[str, Callable[[Any, dict[str, Any]], Any]] = {"links": links, "task": task}
+_NAMED: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "links": links, "task": task, "elicits": elicits,
+}  # fmt: skip
 """What named tools do that are listed only with `--named`. The others echo."""
 _OUTPUTS = {
     "breaks_promise": {"type": "object", "properties": {"n": {"type": "number"}}},

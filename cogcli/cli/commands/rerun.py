@@ -14,7 +14,14 @@ from cogcli.cli.effects import ask_effects, parse_effects, show_plan
 from cogcli.cli.exclusive import start_in_turn
 from cogcli.cli.given_options import read_options
 from cogcli.cli.inputs import read_inputs
-from cogcli.cli.live_run import DisplayListener, open_display, report_result, watch_start
+from cogcli.cli.live_run import (
+    DisplayListener,
+    answer_pause,
+    find_person,
+    open_display,
+    report_result,
+    watch_start,
+)
 from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, switch, text
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.cli.run_skill import warn_of_distrust
@@ -96,8 +103,9 @@ def rerun(
     def start() -> tuple[RunResult, DisplayListener]:
         control, listener = Control(), DisplayListener(open_display(context))
         with watch_start(context, listener, control):
+            person = find_person(context, listener.display)
             result = launch(
-                environment_of(settings),
+                environment_of(settings)._replace(person=person),
                 prepared,
                 listener=listener,
                 control=control,
@@ -109,7 +117,7 @@ def rerun(
     started = start_in_turn(context, prepared.request.options.exclusive, flags, start)
     if started is None:
         return 0
-    result, listener = started
+    result, listener = answer_pause(context, *started)
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
 

@@ -14,6 +14,7 @@ from cogcli.base.calls import (
     BindingChain,
     Member,
     PageNotice,
+    QuestionNotice,
     ServiceNotice,
     SkippedBinding,
 )
@@ -77,7 +78,7 @@ class LiveRunner:
     ) -> None:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
-        self.service_changes: deque[ServiceNotice | PageNotice] = deque()
+        self.service_changes: deque[ServiceNotice | PageNotice | QuestionNotice] = deque()
         """Starts and stops of services, and pages, that no log has taken yet."""
         self._context = context._replace(note=self.service_changes.append)
         self._choose = choose
@@ -124,7 +125,8 @@ class LiveRunner:
             traceparent=attempt.traceparent,
             continuation=attempt.continuation,
         )
-        seconds = attempt.member.timeout_seconds, attempt.member.start_seconds
+        member = attempt.member
+        seconds = member.timeout_seconds, member.start_seconds, member.answer_seconds
         limits = CallLimits(attempt.deadline, attempt.cancel, *seconds)
         passage = called.circuit.passage()
         with attempt.cancel.on_cancel(lambda: _report_abandoned(passage, attempt.deadline)):
@@ -202,9 +204,8 @@ class LiveRunner:
         passed_over = []
         for link in selection.chain:
             if link.eligible:
-                members.append(
-                    _member(self._catalog.bindings[link.binding_id], self._catalog.services)
-                )
+                member = _member(self._catalog.bindings[link.binding_id], self._catalog.services)
+                members.append(self._with_answers(member))
             else:
                 codes = {reason.code for reason in link.reasons}
                 code = codes.pop() if len(codes) == 1 else "binding.ineligible"
@@ -215,6 +216,13 @@ class LiveRunner:
         chain = BindingChain(tuple(members), selection.to_payload(), tuple(passed_over))
         before = self._selected.get(capability_id)
         return chain if before is None else _restrict_chain(chain, before)
+
+    def _with_answers(self, member: Member) -> Member:
+        """Return the member with the time for a person's answers if its service can ask this person."""
+        person = self._context.person
+        if person is None or member.protocol != "mcp":
+            return member
+        return member._replace(answer_seconds=person.seconds)
 
     def _find_called(self, binding_id: str, capability_id: str) -> _CalledBinding:
         """Return what all calls of a binding share. Service and binding are both untrusted unless both are trusted,

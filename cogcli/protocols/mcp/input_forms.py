@@ -13,7 +13,7 @@ from cogcli.base.canonical import compact
 from cogcli.base.errors import InputRequiredError
 from cogcli.base.schema import validator
 from cogcli.base.terminal_text import visible
-from cogcli.declarations.governance_events import InputField, InputForm
+from cogcli.declarations.governance_events import InputForm
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -25,6 +25,7 @@ LONGEST_QUESTION: Final = 4000
 _MOST_FIELDS: Final = 50
 _LARGEST: Final = 32 * 1024
 """Bytes of all forms of a result, and characters of its state."""
+_LONGEST_ADDRESS: Final = 2000
 _SHOWN: Final = 200
 """The characters of a question that the error of a waiting run has."""
 ELICIT: Final = "elicitation/create"
@@ -92,13 +93,30 @@ def find_demand(
     return error
 
 
+def find_form(name: str, params: Json) -> InputForm | None:
+    """Return the form of one request for input, or None if a person cannot answer it."""
+    asked = read_record(FormParams, params)
+    if not _is_answerable(asked) or len(compact(params)) > _LARGEST:
+        return None
+    form = _form_from(name, asked)
+    return form if validator.is_usable(form.schema) else None
+
+
+def is_web_address(url: str) -> bool:
+    """Return whether a person can be shown this address: of the web, in one line, and not too long."""
+    has_scheme = url.startswith(("https://", "http://"))
+    return has_scheme and len(url) <= _LONGEST_ADDRESS and visible(url) == url and " " not in url
+
+
 def _is_form(asked: DemandedForm) -> bool:
     """Return whether a request for input is a form that a person can answer."""
-    params = asked.params
+    return asked.method == ELICIT and _is_answerable(asked.params)
+
+
+def _is_answerable(params: FormParams) -> bool:
     fields, named = params.requestedSchema.properties, params.requestedSchema.required
     return (
-        asked.method == ELICIT
-        and params.mode == "form"
+        params.mode == "form"
         and 0 < len(params.message) <= LONGEST_QUESTION
         and len(fields) <= _MOST_FIELDS
         and fields.keys() >= set(named)
@@ -106,11 +124,7 @@ def _is_form(asked: DemandedForm) -> bool:
 
 
 def _form_from(name: str, params: FormParams) -> InputForm:
-    schema = params.requestedSchema
-    fields = [
-        InputField(name=field, accepts=accepts, required=field in schema.required)
-        for field, accepts in schema.properties.items()
-    ]
+    fields = InputForm.fields_of_schema(params.requestedSchema.json)
     return InputForm(name=name, message=params.message, fields=fields)
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from cogcli.base.calls import ProgressNotice, ServiceNotice
+from cogcli.base.calls import ProgressNotice, QuestionNotice, ServiceNotice
 from cogcli.base.canonical import compact
 from cogcli.base.errors import (
     CallTimeoutError,
@@ -156,6 +156,10 @@ class Mcp:
         self._note_start(request, session, link)
         exchange = link.transport.traffic.open(note)
         exchange.headers, exchange.step_id = own, request.step_id
+        exchange.capability_id, exchange.answer_seconds = (
+            request.capability_id,
+            limits.answer_seconds,
+        )
         body = params_of(request.operation, request.payload)
         body |= continuation_members(request.continuation)
         about = CallMeta(
@@ -193,11 +197,18 @@ class Mcp:
             if exchange.fault == LOST:
                 raise _SessionLost(error) from error
             raise
+        finally:
+            for asked, given in exchange.answered:
+                self._note(
+                    QuestionNotice(
+                        request.run_id, asked, given, request.binding.id, request.attempt
+                    )
+                )
 
     def _connect(
         self, service: Service, limits: CallLimits
     ) -> tuple[EventLoopThread, Session, McpLink]:
-        if time.monotonic() >= limits.deadline:
+        if time.monotonic() >= limits.within(None):
             raise CallTimeoutError("call.timeout", "no time was left for the call", left=False)
         session: Session | None = None
         try:
@@ -245,7 +256,7 @@ class Mcp:
 
         return report
 
-    def _note(self, change: ServiceNotice) -> None:
+    def _note(self, change: ServiceNotice | QuestionNotice) -> None:
         if self._context.note is not None:
             self._context.note(change)
 
@@ -289,11 +300,14 @@ class Mcp:
 
     def _relay_of(self, service: Service) -> Callable[[McpTraffic], QuestionRelay] | None:
         """Return what makes the relay of a connection's questions; None if no one takes them."""
-        take = self._context.on_question
+        person = self._context.person
+        take = person.take if person is not None else self._context.on_question
         if take is None:
             return None
         mask = self._context.secrets.mask_known
-        return lambda traffic: QuestionRelay(take, service.id, traffic, mask)
+        return lambda traffic: QuestionRelay(
+            take, service.id, traffic, mask, shows_addresses=person is not None
+        )
 
 
 class _SessionLost(Exception):

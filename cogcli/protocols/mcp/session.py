@@ -284,9 +284,12 @@ class Session:
         if link.session is None:
             raise TransportError("call.transport", "the connection was closed", left=False)
         in_progress.set(exchange)
+        relay = None if self._pauses_for_input else link.questions
         try:
-            with anyio.move_on_after(deadline - time.monotonic()):
-                return await _exchange(link, link.session, operation, params, exchange, on_progress)
+            with anyio.move_on_after(deadline - time.monotonic()) as exchange.scope:
+                return await _exchange(
+                    link, link.session, operation, params, exchange, on_progress, relay
+                )
         except MCPError as error:
             if error.code == CLOSED and link.transport.closed_by is None:
                 # The reason is known once the connection has been closed.
@@ -338,14 +341,15 @@ async def _exchange(
     params: Json,
     exchange: McpExchange,
     on_progress: OnProgress | None,
+    relay: QuestionRelay | None,
 ) -> Json:
     """Return the result of a request. It is sent again with the answers to the questions of an unfinished result, as
-    long as someone answers them."""
+    long as `relay` answers them. Without it the unfinished result is returned."""
     result: Json = {}
     for _ in range(MAX_ROUNDS):
         request = request_of(operation, params)
         result = await session.send_request(request, _plain_json(), progress_callback=on_progress)
-        answers = await link.questions.answer_all(exchange, result) if link.questions else None
+        answers = await relay.answer_all(exchange, result) if relay else None
         if answers is None:
             break
         link.transport.traffic.end(exchange)

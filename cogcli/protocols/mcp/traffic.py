@@ -1,8 +1,8 @@
 """The messages between a session and its server, on any transport.
 
 1. A call is found by its request id from the moment its frame is sent until it has its answer.
-2. Of a server's requests only `ping` is expected, and elicitation if someone takes questions. All others, such as
-   sampling and roots, get -32601 and are noted. The SDK never sees them.
+2. Of a server's requests only `ping` is expected, and elicitation if someone takes questions. Otherwise elicitation
+   is declined. All others, such as sampling and roots, get -32601. Both are noted, and the SDK never sees them.
 3. An answer whose id, by type and value, matches no open request is noted and dropped; so is a
    second answer.
 4. An answer of more than 1,000 content items is refused before the items are read.
@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, Self
 
+from cogcli.base.calls import QuestionAnswer, ServerQuestion
 from cogcli.base.errors import (
     RequestMappingError,
     ResponseMappingError,
@@ -28,11 +29,13 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.mcp.input_forms import ELICIT
 from cogcli.protocols.mcp.methods import CALL, METHODS, count_items
 from cogcli.protocols.mcp.tool_result import InputDemand
 from cogcli.protocols.rpc_messages import read_answer
 
 if TYPE_CHECKING:
+    import anyio
     from mcp.shared._stream_protocols import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCMessage, JSONRPCResponse
@@ -110,6 +113,13 @@ class McpExchange:
         """Notices of this call besides those of its connection."""
         self.step_id = ""
         """The step of the call."""
+        self.capability_id = ""
+        self.scope: anyio.CancelScope | None = None
+        """What ends the call at its time limit; None while it is not sent."""
+        self.answer_seconds = 0.0
+        """Seconds for a person's answers that are left. Meanwhile the time limit stands still."""
+        self.answered: list[tuple[ServerQuestion, QuestionAnswer]] = []
+        """The questions that a person at the terminal answered, for the log."""
         self.noted_from = 0
         self.noise_from = 0
 
@@ -280,18 +290,16 @@ class GuardedRead(Stream):
         self._traffic.note(refusal_of(message.method))
         # Only a few refusals are sent at a time: those of a flood could fill our memory.
         if len(self._answers) < _MAX_REFUSALS:
-            task = asyncio.create_task(self._refuse(message.id))
+            task = asyncio.create_task(self._refuse(message.id, message.method))
             self._answers.add(task)
             task.add_done_callback(self._answers.discard)
         return True
 
-    async def _refuse(self, id: int | str) -> None:
+    async def _refuse(self, id: int | str, method: str) -> None:
         import anyio
 
         try:
-            await self._write.send(
-                error_message(id, METHOD_NOT_FOUND, "this client answers no requests")
-            )
+            await self._write.send(_refusal_message(id, method))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the connection is closed
 
@@ -359,6 +367,16 @@ def names_no_session(words: str) -> bool:
 def refusal_of(method: str) -> str:
     """Return the notice of a refused request of the server."""
     return f"the server asked for `{_show_name(method)}`: refused"
+
+
+def _refusal_message(id: int | str, method: str) -> SessionMessage:
+    """Return what refuses a request of the server: for a question that no one takes a person's no."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCResponse
+
+    if method != ELICIT:
+        return error_message(id, METHOD_NOT_FOUND, "this client answers no requests")
+    return SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=id, result={"action": "decline"}))
 
 
 def _show_name(name: object) -> str:

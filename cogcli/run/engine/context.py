@@ -5,16 +5,23 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from cogcli.base.calls import STEP_SECONDS, Continuation, PageNotice, ServiceNotice
+from cogcli.base.calls import (
+    STEP_SECONDS,
+    Continuation,
+    PageNotice,
+    QuestionNotice,
+    ServiceNotice,
+)
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
-from cogcli.base.system import Clock, IdSource
+from cogcli.base.system import Clock, IdSource, current_user
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import CallPage, ServiceStarted, ServiceStopped, row_of
+from cogcli.declarations.governance_events import InputForm, InputGiven, InputRequested
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.approvals import UNCHECKED, AnswerSignatures, Approvals, RequestedAction
@@ -100,7 +107,7 @@ class Engine:
         earlier_calls: EarlierCalls | None = None,
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,
-        service_changes: deque[ServiceNotice | PageNotice] | None = None,
+        service_changes: deque[ServiceNotice | PageNotice | QuestionNotice] | None = None,
         snapshots: SnapshotWriter | None = None,
         lines: LineSink | None = None,
         limits: LimitAccount | None = None,
@@ -210,14 +217,18 @@ class Engine:
             each.run.emit(each.draft, durable=each.durable)
 
     def append_service_changes(self, run_id: str) -> None:
-        """Append the pending starts and stops of services, and the pages that calls have read. A change without a
-        call is assigned to the run `run_id`.
+        """Append the pending starts and stops of services, the pages that calls have read, and the answered
+        questions. A change without a call is assigned to the run `run_id`.
         """
         while self._service_changes:
             change = self._service_changes.popleft()
             if isinstance(change, PageNotice):
                 read = CallPage(**change.to_payload())
                 self._append_to_sink(draft_of(read, change.run_id, step_id=change.step_id))
+                continue
+            if isinstance(change, QuestionNotice):
+                for draft in _answered_question_drafts(change, f"in_{self.ids.ulid()}"):
+                    self._append_to_sink(draft)
                 continue
             service, protocol = change.service_id, change.protocol
             if change.step_id:
@@ -310,6 +321,40 @@ class Engine:
         if self.listener is not None:
             self.listener(event)
         return event
+
+
+def _answered_question_drafts(notice: QuestionNotice, input_id: str) -> tuple[Draft, Draft]:
+    """Return the events of a question that a person at the terminal answered inside an open call."""
+    asked, answer, user = notice.asked, notice.answer, current_user()
+    fields = InputForm.fields_of_schema(asked.schema)
+    form = InputForm(name=_ONLY, message=asked.message, fields=fields, url=asked.url or None)
+    requested = InputRequested(
+        input_id=input_id,
+        step_id=asked.step_id,
+        capability=asked.capability_id,
+        binding=notice.binding_id,
+        service=asked.service_id,
+        attempt=notice.attempt,
+        forms=[form],
+    )
+    given = InputGiven(
+        input_id=input_id,
+        step_id=asked.step_id,
+        action=answer.action,
+        answers={_ONLY: answer.content or {}},
+        by=answer.by,
+        os_uid=user.uid,
+        os_user=user.name or None,
+    )
+    step = asked.step_id
+    return (
+        draft_of(requested, notice.run_id, step_id=step),
+        draft_of(given, notice.run_id, step_id=step, speaker=f"human:{answer.by}"),
+    )
+
+
+_ONLY: Final = "question"
+"""The name of the form of a question inside an open call, which has none of its own."""
 
 
 class DeferredEnding(NamedTuple):

@@ -3,7 +3,8 @@
 
 1. The attempt is settled: it is not in doubt. What it reserved of limits is released; the next one reserves it again.
 2. The run waits for the answer, which the next attempt of the same call sends, under the same idempotency key.
-3. A gate, a probe and the call of a client of a gateway wait for no one: there the call is rejected.
+3. A service that asks inside an open call is answered there. The log has both, once the call has an end.
+4. A gate, a probe and the call of a client of a gateway wait for no one: there the call is rejected.
 """
 
 from __future__ import annotations
