@@ -145,10 +145,10 @@ class Episode:
 
     @property
     def input_requests(self) -> list[InputRequested]:
-        """Return what services ask a person for in unfinished calls: `step_id`, `service`, `capability`, and `forms`,
-        each with its `message` and the JSON Schema of an answer as `schema`.
+        """Return the open input requests of services: `step_id`, `service`, `capability`, and `forms`.
 
-        `Project.resume` takes the answers."""
+        Each form has its `message` and the JSON Schema of an answer as `schema`. `Project.resume` takes the answers.
+        """
         return [InputRequested.of(event.payload) for event in LogIndex(self.events()).open_inputs]
 
     def findings(self, *, key: str | None = None, head: str | None = None) -> list[Json]:
@@ -167,11 +167,10 @@ class Episode:
 class SkillRun(NamedTuple):
     """The result of a run.
 
-    `status` is `ok`, `partial`, `error`, `vetoed`, `pending` or `aborted`. `exit_code` is that of
-    the command. `outputs` are the outputs of the skill if the status is `ok` or `partial`, else
-    None. `error` is the object of the envelope (`code`, `message`, `step`, ...). `warnings` are
-    objects with `code` and `message`, for example for a project that was left out because it is not
-    trusted, or for a hook that failed.
+    `status` is `ok`, `partial`, `error`, `vetoed`, `pending` or `aborted`. `exit_code` is the exit code of the command.
+    `outputs` are the outputs of the skill if the status is `ok` or `partial`, else None. `error` is the object of the
+    envelope (`code`, `message`, `step`, ...). `warnings` are objects with `code` and `message`, for example for an
+    untrusted project that was ignored, or for a hook that failed.
     """
 
     status: str
@@ -205,12 +204,11 @@ def _add_hint_as_note() -> Iterator[None]:
 
 
 class Project:
-    """The project that contains a directory; if there is none, only the shipped skills.
+    """The project that contains a directory. Without a project, only the shipped skills are available.
 
-    `registry` are more registry roots; `runs_dir` is the folder of the episodes. Several threads
-    may use one instance: each run has its own settings. Trust is decided as for the commands, by
-    `cogcli config trust` or `COGCLI_TRUST_PROJECT`. Raise UsageError if the directory does not
-    exist.
+    `registry` are additional registry roots; `runs_dir` is the folder of the episodes. Several threads may use one
+    instance: each run has its own settings. Trust is decided as for the commands, by `cogcli config trust` or
+    `COGCLI_TRUST_PROJECT`. Raise UsageError if the directory does not exist.
     """
 
     def __init__(
@@ -296,8 +294,9 @@ class Project:
         inputs: Mapping[str, object] | None = None,
         **options: Unpack[Options],
     ) -> LiveRun[SkillRun]:
-        """Begin a run in a thread, and return it at once. `async for` yields its events, `await` returns its SkillRun
-        or raises what `run` raises. Needs a running event loop."""
+        """Begin a run in a thread, and return it immediately. `async for` yields its events, and `await` returns its
+        SkillRun or raises the errors of `run`. Needs a running event loop.
+        """
         control = Control()
         return LiveRun(
             lambda listener: self.run(
@@ -320,15 +319,16 @@ class Project:
     ) -> SkillRun:
         """Run an agent for one request, as `cogcli agent invoke` does; blocks meanwhile.
 
-        `request` is the text of the message, or the object of a request file. Without `memory` nothing that is stored
-        of the user is read or written. `model` is `ADAPTER[:NAME]`, `mode` is `fast`, `deep` or `adapt`. What follows
-        an answer, such as the user's profile, is done before this returns. Raise CogcliError if the run cannot
-        start."""
+        `request` is the text of the message, or the object of a request file. Without `memory`, no stored data about
+        the user is read or written. `model` is `ADAPTER[:NAME]`, `mode` is `fast`, `deep` or `adapt`. Work after the
+        answer, such as updating the user's profile, is complete when this returns. Raise CogcliError if the run cannot
+        start.
+        """
         raw = to_plain_input(
             "request", {"message": request} if isinstance(request, str) else request
         )
         settings, given_options = read_options(self.make_settings, options)
-        listener = on_event or _ignore
+        listener = on_event or _ignore_event
         warnings: list[Json] = []
 
         def watch(prepared: PreparedRun, _: Control) -> AbstractContextManager[Listener]:
@@ -392,13 +392,13 @@ class Project:
         on_event: Listener | None = None,
         control: Control | None = None,
     ) -> SkillRun:
-        """Continue a run that waits or was interrupted, in its own episode.
+        """Continue a waiting or interrupted run in its own episode. Raise CogcliError as the command does.
 
-        `approve` and `reject` hold ids of approvals, capabilities or gates. `by` is the approver,
-        `NAME` or `NAME:ROLE`. `sign` is the file of the SSH key that signs the answers. `answers`
-        holds what services ask for, by step id: the values by field, or None to decline. `timeout`
-        is a new time limit in seconds from now on. `head` is the hash of the last event; it vouches
-        for a log that another machine or user wrote. Raise CogcliError as the command does."""
+        `approve` and `reject` contain ids of approvals, capabilities or gates. `by` is the approver, `NAME` or
+        `NAME:ROLE`. `sign` is the file of the SSH key that signs the answers. `answers` maps the step ids of input
+        requests to the values by field, or to None to decline. `timeout` is a new time limit in seconds from now on.
+        `head` is the hash of the last event; it vouches for a log that another machine or user wrote.
+        """
         inner, settings, directory = (
             control or Control(),
             self.make_settings(),
@@ -419,7 +419,7 @@ class Project:
             request = request._replace(signatures=signed)
         warnings = [] if abort else _warnings_from_error(resume.find_warning(settings, directory))
         result = resume.resume(
-            settings, directory, request, listener=on_event or _ignore, control=inner
+            settings, directory, request, listener=on_event or _ignore_event, control=inner
         )
         return _run_from_result(result, warnings)
 
@@ -441,7 +441,7 @@ class Project:
         """Return the approvals that the runs of the project wait for, those of the newest first.
 
         Raise CogcliError `episode.unreadable` if the log of a waiting run cannot be read."""
-        waiting = approvals.list_requests(self.make_settings(), _raise)
+        waiting = approvals.list_requests(self.make_settings(), _raise_error)
         directories = dict.fromkeys(request.directory for request in waiting)
         return [asked for directory in directories for asked in Episode(directory).waits_for]
 
@@ -468,7 +468,7 @@ class Project:
 
 
 def _find_origin(value: object) -> str:
-    """Return the origin of an input. A text may come from a client of the caller, a `Path` does not."""
+    """Return the origin of an input. A text may come from a client of the caller, but a `Path` does not."""
     is_path_list = isinstance(value, list | tuple) and all(isinstance(each, Path) for each in value)
     return TYPED if isinstance(value, Path) or (value and is_path_list) else CALLER
 
@@ -509,9 +509,9 @@ def _approval_from_event(event: Event, episode_id: str) -> OpenApproval:
     )
 
 
-def _ignore(event: Event) -> None:
+def _ignore_event(event: Event) -> None:
     pass
 
 
-def _raise(error: CogcliError) -> None:
+def _raise_error(error: CogcliError) -> None:
     raise error

@@ -150,7 +150,7 @@ def _action_entry(text: str, number: int) -> dict[str, object]:
     what = owned["rest"] if owned and who else request["rest"] if request else text
     promise = None if who or request else _match_promise(text)
     if promise:
-        who, what = promise["who"], f"{_infinitive(promise['verb'])}{promise['rest']}"
+        who, what = promise["who"], f"{_infinitive_of(promise['verb'])}{promise['rest']}"
     owner_note = None if who else _BEHIND.search(text)
     if owner_note:
         who = owner_note["who"]
@@ -164,14 +164,14 @@ def _action_entry(text: str, number: int) -> dict[str, object]:
 
 
 def _match_promise(item: str) -> re.Match[str] | None:
-    """Return the match of an item such as `Ana writes the notes by Friday`: a name, a verb and a
-    term.
+    """Return the match of an item such as `Ana writes the notes by Friday`, with a name, a verb and a term; otherwise
+    None.
     """
     match = _PRESENT.match(item)
     return match if match and _is_name(match["who"]) and _TERM.search(match["rest"]) else None
 
 
-def _infinitive(verb: str) -> str:
+def _infinitive_of(verb: str) -> str:
     """Return the verb without the ending of the third person: `write` for `writes`, `try` for
     `tries`.
     """

@@ -41,7 +41,7 @@ class RouteOption(NamedTuple):
 
 
 class ScoredRoute(NamedTuple):
-    """A choice and its score from 0 to 1: the share of the text's words that it has, rare words
+    """A choice and its score from 0 to 1: the share of the text's words that occur in the choice, with rare words
     weighing more.
     """
 
@@ -212,7 +212,7 @@ def rank(text: str, choices: list[RouteOption], min_worth: int = 1) -> list[Scor
     is 1 if the id has all words of the text and no others.
     """
     query = set(stems(text[:_MAX_QUERY]))
-    worth = {choice.id: _worth_by_word(choice) for choice in choices}
+    worth = {choice.id: _weight_by_word(choice) for choice in choices}
     choices_with_word = Counter(word for worth_by_word in worth.values() for word in worth_by_word)
     # The rarer a word among the choices, the more it tells; one that none of them holds tells least.
     weight = {
@@ -235,8 +235,8 @@ def _id_factor(shared: dict[str, int], worth_by_word: dict[str, int]) -> float:
     return 0.9 + 0.1 * sum(worth == _ID_WORTH for worth in shared.values()) / (words_of_id or 1)
 
 
-def _worth_by_word(choice: RouteOption) -> dict[str, int]:
-    """Return what each word of a choice is worth: its highest value over id, names and description."""
+def _weight_by_word(choice: RouteOption) -> dict[str, int]:
+    """Return the weight of each word of a choice: its highest weight in the id, the names and the description."""
     places = ((choice.words, 1), (choice.names, 2), (choice.id, _ID_WORTH))
     return {word: worth for text, worth in places for word in _stems_of_name(text)}
 
@@ -246,9 +246,7 @@ def _stems_of_name(text: str) -> list[str]:
 
 
 def best_unless_tied(ranked: list[ScoredRoute]) -> ScoredRoute | None:
-    """Return the first of the ranked choices, or None if there is none or the second has the same
-    score.
-    """
+    """Return the first of the ranked choices. None without choices, or if the second has the same score."""
     return ranked[0] if ranked and (len(ranked) == 1 or ranked[0].score > ranked[1].score) else None
 
 

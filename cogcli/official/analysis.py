@@ -85,7 +85,7 @@ def split_problem(
     return {
         "components": components,
         "gaps": [*_open_questions(problem, "problem"), *_open_questions(context or "", "context")],
-        "overlaps": list(_overlaps(chosen)),
+        "overlaps": list(_find_overlaps(chosen)),
         "decomposition_notes": f"{len(chosen)} of {len(parts)} parts by {part_kind}",
         "strategy_used": part_kind,
         "method": "rules:structure",
@@ -111,7 +111,7 @@ def _list_items(text: str) -> list[Passage]:
     ]
 
 
-def _questions(text: str) -> list[Passage]:
+def _find_questions(text: str) -> list[Passage]:
     if text.count("?") + text.count("？") < 2:
         return []
     return [passage for passage in passages(text) if passage.text.endswith(("?", "？"))]
@@ -132,7 +132,7 @@ def clauses(text: str) -> list[Passage]:
 _PARTS: dict[str, Callable[[str], list[Passage]]] = {
     "headings": _heading_parts,
     "list": _list_items,
-    "questions": _questions,
+    "questions": _find_questions,
     "sentences": passages,
     "clauses": clauses,
 }
@@ -144,7 +144,7 @@ def _open_questions(text: str, source: str) -> list[dict[str, object]]:
     ]
 
 
-def _overlaps(parts: list[Passage]) -> Iterator[dict[str, object]]:
+def _find_overlaps(parts: list[Passage]) -> Iterator[dict[str, object]]:
     words_by_part = [dict.fromkeys(content_words(part.text)) for part in parts]
     for one, another in combinations(range(len(parts)), 2):
         shared = [word for word in words_by_part[one] if word in words_by_part[another]]

@@ -18,7 +18,7 @@ def check_file(audio: str) -> dict[str, object]:
         content = read_whole(audio, _BYTES)
     except Refused as error:
         return {"allowed": False, "reason": error.message}
-    form = _format(content)
+    form = _detect_format(content)
     if not form:
         return {"allowed": False, "reason": "no wav or mp3 by its first bytes"}
     return {
@@ -29,7 +29,7 @@ def check_file(audio: str) -> dict[str, object]:
     }
 
 
-def _format(content: bytes) -> str:
+def _detect_format(content: bytes) -> str:
     if content[:4] == b"RIFF" and content[8:12] == b"WAVE" and len(content) >= _WAV:
         return "wav"
     tagged = content[:3] == b"ID3" and len(content) > 10

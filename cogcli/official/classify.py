@@ -66,7 +66,7 @@ def classify_by_cues(
                 "the text uses no word of any label",
                 "give labels as {label, keywords}, list `other`, or let a model classify",
             )
-        return _answer(fallback, 0.0, scores)
+        return _build_answer(fallback, 0.0, scores)
     (best, top), (_, second) = [*Counter(scores).most_common(2), ("", 0.0)][:2]
     if top == second:
         tied = ", ".join(name for name, score in scores.items() if score == top)
@@ -75,10 +75,10 @@ def classify_by_cues(
             f"the text speaks as much for each of: {tied:.200}",
             "give labels more keywords",
         )
-    return _answer(best, top / sum(scores.values()), scores)
+    return _build_answer(best, top / sum(scores.values()), scores)
 
 
-def _answer(label: str, confidence: float, scores: dict[str, float]) -> dict[str, object]:
+def _build_answer(label: str, confidence: float, scores: dict[str, float]) -> dict[str, object]:
     return {
         "label": label,
         "confidence": round(confidence, 4),
@@ -147,4 +147,4 @@ def _classify_kind(text: str) -> dict[str, object]:
             "the text has too few of the phrases that tell kinds of documents apart",
             "give labels, or let a model classify",
         )
-    return _answer(best, top / sum(scores.values()), scores)
+    return _build_answer(best, top / sum(scores.values()), scores)

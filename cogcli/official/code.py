@@ -43,27 +43,27 @@ def extract_diff(code_a: str, code_b: str) -> dict[str, object]:
     """
     if len(code_a) + len(code_b) > _MAX_TEXT:
         raise Refused("too-large", f"more than {_MAX_TEXT // 1024 // 1024} MiB of text")
-    a, b = _lines(code_a), _lines(code_b)
-    changes = list(_changes(a, b))
+    a, b = _split_lines(code_a), _split_lines(code_b)
+    changes = list(_iterate_changes(a, b))
     removed = sum(high - low for _, low, high, _, _ in changes)
     added = sum(high - low for _, _, _, low, high in changes)
-    hunks = list(_hunks(changes, len(a), len(b)))
+    hunks = list(_group_hunks(changes, len(a), len(b)))
     diff = "".join(part for hunk in hunks for part in _hunk_text(hunk, a, b))
     names = _compare_names(
-        _definitions(a, [(low, high) for _, low, high, _, _ in changes]),
-        _definitions(b, [(low, high) for _, _, _, low, high in changes]),
+        _find_definitions(a, [(low, high) for _, low, high, _, _ in changes]),
+        _find_definitions(b, [(low, high) for _, _, _, low, high in changes]),
     )
     stats = {"added": added, "removed": removed, "unchanged": len(a) - removed, "hunks": len(hunks)}
-    sentence = _sentence(added, removed, len(hunks), names)
+    sentence = _summary_sentence(added, removed, len(hunks), names)
     header = "--- a\n+++ b\n" if hunks else ""
     return {"diff": header + diff, "stats": stats | {"names": names, "sentence": sentence}}
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
+def _iterate_changes(a: list[str], b: list[str]) -> Iterator[Change]:
     """Yield the opcodes that make B of A, in order.
 
     The texts are cut at lines that both have exactly once, until the stretches are short enough for
@@ -84,7 +84,7 @@ def _changes(a: list[str], b: list[str]) -> Iterator[Change]:
             ).get_opcodes():
                 if tag != "equal":
                     yield tag, a_low + i1, a_low + i2, b_low + j1, b_low + j2
-        elif anchors := _anchors(lines_a, lines_b):
+        elif anchors := _find_anchors(lines_a, lines_b):
             time -= len(lines_a) + len(lines_b)
             ends = [(a_low + i, b_low + j) for i, j in anchors] + [(a_high, b_high)]
             starts = [(a_low, b_low)] + [(i + 1, j + 1) for i, j in ends[:-1]]
@@ -114,7 +114,7 @@ def _trim_common_ends(
     return a_low, a_high, b_low, b_high
 
 
-def _anchors(a: list[str], b: list[str]) -> list[tuple[int, int]]:
+def _find_anchors(a: list[str], b: list[str]) -> list[tuple[int, int]]:
     """Return the longest common sequence of lines that each text has exactly once, as pairs of
     indices.
     """
@@ -146,7 +146,7 @@ def _index_of_unique_lines(lines: list[str]) -> dict[str, int]:
     return {line: place for line, place in indices.items() if line not in repeated}
 
 
-def _hunks(changes: list[Change], size_a: int, size_b: int) -> Iterator[list[Change]]:
+def _group_hunks(changes: list[Change], size_a: int, size_b: int) -> Iterator[list[Change]]:
     """Yield groups of changes whose context overlaps, with that context as equal stretches."""
     done_a = done_b = 0
     opcodes: list[Change] = []
@@ -163,7 +163,7 @@ def _hunks(changes: list[Change], size_a: int, size_b: int) -> Iterator[list[Cha
 def _hunk_text(hunk: list[Change], a: list[str], b: list[str]) -> Iterator[str]:
     _, a_low, _, b_low, _ = hunk[0]
     _, _, a_high, _, b_high = hunk[-1]
-    yield f"@@ -{_range(a_low, a_high)} +{_range(b_low, b_high)} @@\n"
+    yield f"@@ -{_range_text(a_low, a_high)} +{_range_text(b_low, b_high)} @@\n"
     for tag, i1, i2, j1, j2 in hunk:
         marked_lines = [(" ", a[i1:i2])] if tag == "equal" else [("-", a[i1:i2]), ("+", b[j1:j2])]
         for mark, lines in marked_lines:
@@ -173,12 +173,14 @@ def _hunk_text(hunk: list[Change], a: list[str], b: list[str]) -> Iterator[str]:
                 )
 
 
-def _range(low: int, high: int) -> str:
+def _range_text(low: int, high: int) -> str:
     size = high - low
     return f"{low + 1}" if size == 1 else f"{low + 1 if size else low},{size}"
 
 
-def _definitions(lines: list[str], stretches: list[tuple[int, int]]) -> tuple[set[str], set[str]]:
+def _find_definitions(
+    lines: list[str], stretches: list[tuple[int, int]]
+) -> tuple[set[str], set[str]]:
     """Return the names of all functions and classes, and of the innermost ones around the
     stretches.
 
@@ -209,9 +211,8 @@ def _definitions(lines: list[str], stretches: list[tuple[int, int]]) -> tuple[se
 def _compare_names(
     before: tuple[set[str], set[str]], after: tuple[set[str], set[str]]
 ) -> dict[str, list[str]]:
-    """Return the sorted names that are `changed`, `new` and `gone`.
-
-    `before` and `after` each hold all names of a text, and those whose lines changed.
+    """Return the sorted names that are `changed`, `new` and `gone`. `before` and `after` each contain all names of a
+    text, and the names whose lines changed.
     """
     (old, changed_old), (new, changed_new) = before, after
     return {
@@ -221,7 +222,7 @@ def _compare_names(
     }
 
 
-def _sentence(added: int, removed: int, hunks: int, names: dict[str, list[str]]) -> str:
+def _summary_sentence(added: int, removed: int, hunks: int, names: dict[str, list[str]]) -> str:
     if not hunks:
         return "The two are equal."
     changes_by_kind = "; ".join(
@@ -243,7 +244,7 @@ def format_source(code: str, language: str) -> dict[str, object]:
     Formatting the result again changes nothing. Raise Refused for another language, and for code
     with a syntax error, with its line.
     """
-    name = _language(language)
+    name = _normalize_language(language)
     if len(code) > _MAX_CODE:
         raise Refused("too-large", f"more than {_MAX_CODE // 1024 // 1024} MiB of code")
     if name == "json":
@@ -254,7 +255,7 @@ def format_source(code: str, language: str) -> dict[str, object]:
     raise Refused("unsupported", f"{language!r:.40} is not formatted", "there are python and json")
 
 
-def _language(language: str) -> str:
+def _normalize_language(language: str) -> str:
     name = language.strip().lower()
     return {"py": "python", "python3": "python"}.get(name, name)
 
@@ -291,4 +292,4 @@ def analyze_source(code: str, language: str) -> dict[str, object]:
     """
     if len(code) > _MAX_CODE:
         raise Refused("too-large", f"more than {_MAX_CODE // 1024 // 1024} MiB of code")
-    return run_confined("code_measures:measure", code=code, language=_language(language))
+    return run_confined("code_measures:measure", code=code, language=_normalize_language(language))

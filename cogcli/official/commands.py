@@ -72,9 +72,7 @@ def _split_command(command: str, values: dict[str, str]) -> list[str]:
 
 
 def _run_program(arguments: list[str], content: bytes) -> str:
-    """Return what the program writes to its standard output. Raise Refused, RuntimeError or
-    OSError.
-    """
+    """Return the standard output of the program. Raise Refused, RuntimeError or OSError."""
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as errors:
         source.write(content)
@@ -90,7 +88,7 @@ def _run_program(arguments: list[str], content: bytes) -> str:
             try:
                 output = _read_output(process) if process.stdout else b""
             finally:
-                _kill(process)
+                _kill_tree(process)
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - _SHOWN))
         error_text = errors.read().decode("utf-8", "replace").strip()
     if len(output) > _OUTPUT:
@@ -109,7 +107,7 @@ def _read_output(process: subprocess.Popen[bytes]) -> bytes:
     """Return the output of a process, at most one byte more than allowed. Kill the process after
     `_SECONDS`.
     """
-    timer = Timer(_SECONDS, _kill, [process])
+    timer = Timer(_SECONDS, _kill_tree, [process])
     timer.daemon = True
     timer.start()
     try:
@@ -121,7 +119,7 @@ def _read_output(process: subprocess.Popen[bytes]) -> bytes:
         timer.cancel()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill_tree(process: subprocess.Popen[bytes]) -> None:
     """Kill a process, and its children on systems with process groups."""
     with suppress(ProcessLookupError):
         if sys.platform == "win32":

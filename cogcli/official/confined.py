@@ -35,10 +35,8 @@ def run_confined(
     read: Sequence[str] = (),
     **arguments: Any,
 ) -> dict[str, Any]:
-    """Run `module:function` of this package in a confined process, and return its result.
-
-    `about` begins the messages of errors, `read` names the files and folders that it may read.
-    Raise the errors of `call_confined`.
+    """Run `module:function` of this package in a confined process, and return its result. Error messages begin with
+    `about`. The process can read the files and folders in `read`. Raise the errors of `call_confined`.
     """
     return call_confined(
         f"cogcli.official.{function}",

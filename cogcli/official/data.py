@@ -42,15 +42,15 @@ def check_json(text: str) -> dict[str, object]:
         )
         _check_depth(data)
     except json.JSONDecodeError as error:
-        return _invalid(error.msg, error.lineno, error.colno)
+        return _invalid_result(error.msg, error.lineno, error.colno)
     except RecursionError:
-        return _invalid(f"nested deeper than {_MAX_DEPTH}")
+        return _invalid_result(f"nested deeper than {_MAX_DEPTH}")
     except ValueError as error:
-        return _invalid(str(error))
+        return _invalid_result(str(error))
     return {"valid": True, "data": data, "errors": []}
 
 
-def _invalid(message: str, line: int = 0, column: int = 0) -> dict[str, object]:
+def _invalid_result(message: str, line: int = 0, column: int = 0) -> dict[str, object]:
     place = {"line": line, "column": column} if line else {}
     return {
         "valid": False,
@@ -64,7 +64,7 @@ def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"key {_shorten(repeated)} is repeated")
+        raise ValueError(f"key {_shorten_value(repeated)} is repeated")
     return members
 
 
@@ -74,18 +74,18 @@ def _refuse_constant(word: str) -> None:
 
 def _parse_integer(digits: str) -> int:
     if len(digits) > 17 or abs(int(digits)) > _SAFE_INTEGER:
-        raise ValueError(f"integer {_shorten(digits)} is outside 2^53; write it as text")
+        raise ValueError(f"integer {_shorten_value(digits)} is outside 2^53; write it as text")
     return int(digits)
 
 
 def _parse_float(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
-        raise ValueError(f"number {_shorten(digits)} is too large")
+        raise ValueError(f"number {_shorten_value(digits)} is too large")
     return value
 
 
-def _shorten(value: object, limit: int = 40) -> str:
+def _shorten_value(value: object, limit: int = 40) -> str:
     text = str(value)
     return repr(text if len(text) <= limit else f"{text[:limit]}…")
 

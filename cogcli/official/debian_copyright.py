@@ -62,11 +62,11 @@ def _join_licences(licences: str) -> str:
 
 def _with_exception(name: str) -> str:
     licence, _, exception = name.partition(" with ")
-    added = f" WITH AdditionRef-{_reference(exception)}" if exception else ""
-    return _identifier(licence.strip()) + added
+    added = f" WITH AdditionRef-{_licence_reference(exception)}" if exception else ""
+    return _licence_identifier(licence.strip()) + added
 
 
-def _identifier(name: str) -> str:
+def _licence_identifier(name: str) -> str:
     if gnu := _GNU.fullmatch(name):
         kind, free, major, minor, later = gnu.groups()
         invariants = "-no-invariants" if free else ""
@@ -77,12 +77,12 @@ def _identifier(name: str) -> str:
             if found[1]
             else f"{_capitalize_name(found[3])}-{found[4]}.{found[5] or 0}"
         )
-    return _NAMES.get(name.lower()) or f"LicenseRef-{_reference(name)}"
+    return _NAMES.get(name.lower()) or f"LicenseRef-{_licence_reference(name)}"
 
 
 def _capitalize_name(word: str) -> str:
     return word.upper() if len(word) == 3 else word.capitalize()
 
 
-def _reference(name: str) -> str:
+def _licence_reference(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-")

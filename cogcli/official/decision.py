@@ -52,7 +52,7 @@ def justify_option(
             "bad-data",
             f"risk_tolerance must be {', '.join(_TOLERATED)}, found {risk_tolerance!r:.40}",
         )
-    candidates = _candidates(scored_options, analyzed_options, constraints or {})
+    candidates = _build_candidates(scored_options, analyzed_options, constraints or {})
     scored = [candidate for candidate in candidates if candidate.score is not None]
     eligible = sorted((c for c in scored if not c.broken), key=lambda c: (-(c.score or 0), c.id))
     if not eligible:
@@ -81,15 +81,15 @@ def justify_option(
         ],
         "confidence_score": margin,
         "confidence_level": level,
-        "uncertainties": _uncertainties(candidates, tied),
+        "uncertainties": _find_uncertainties(candidates, tied),
         "failure_modes": _failure_modes(best) if best else [],
         "next_steps": _next_steps(candidates, tied),
     }
-    summary = _summary(goal, answer, best, tradeoffs or [])
+    summary = _summary_text(goal, answer, best, tradeoffs or [])
     return answer | {"human_readable": summary, "tie": len(tied) > 1, "method": "rules:margin"}
 
 
-def _candidates(
+def _build_candidates(
     scored: list[object], analyzed: list[object], constraints: dict[str, object]
 ) -> list[_Candidate]:
     """Return the options with their scores, constraints and analyses."""
@@ -105,12 +105,14 @@ def _candidates(
         broken += [entry for entry in list_of(inner, "broken_constraints") if entry not in broken]
         missing = list_of(members, "missing")
         candidates.append(
-            _Candidate(option.id, _score(members.get("score")), broken, unchecked, inner, missing)
+            _Candidate(
+                option.id, _parse_score(members.get("score")), broken, unchecked, inner, missing
+            )
         )
     return candidates
 
 
-def _score(value: object) -> float | None:
+def _parse_score(value: object) -> float | None:
     if not is_number(value):
         return None
     if abs(value) > _MAX_SCORE:
@@ -128,7 +130,7 @@ def _alternative_entry(candidate: _Candidate, best: _Candidate) -> dict[str, obj
     }
 
 
-def _uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[object]:
+def _find_uncertainties(candidates: list[_Candidate], tied: list[str]) -> list[object]:
     return [
         *([{"kind": "tie", "options": tied}] if len(tied) > 1 else []),
         *(
@@ -172,7 +174,7 @@ def _next_steps(candidates: list[_Candidate], tied: list[str]) -> list[object]:
     ]
 
 
-def _summary(
+def _summary_text(
     goal: str, answer: dict[str, object], best: _Candidate | None, tradeoffs: list[object]
 ) -> str:
     lines = [f"Goal: {' '.join(goal.split())}", f"Recommendation: {answer['recommendation']}"]

@@ -165,12 +165,12 @@ def _read_message(raw: bytes) -> tuple[dict[str, object] | None, int]:
             return None, 1
         body = message.get_body(preferencelist=("plain", "html"))
         text = _text_of(body) if body is not None else ""
-        attachments, skipped_attachments = _attachments(message)
+        attachments, skipped_attachments = _list_attachments(message)
         if any(type(defect).__name__ in _BROKEN for part in parts for defect in part.defects):
             return None, 1
         truncation: dict[str, object] = {"truncated": True} if len(text) > _MAX_TEXT else {}
         return {
-            **_head(message),
+            **_header_members(message),
             "text": text[:_MAX_TEXT],
             "attachments": attachments,
             **truncation,
@@ -179,7 +179,7 @@ def _read_message(raw: bytes) -> tuple[dict[str, object] | None, int]:
         return None, 1  # the parser raises these for what it cannot make sense of
 
 
-def _head(message: EmailMessage) -> dict[str, object]:
+def _header_members(message: EmailMessage) -> dict[str, object]:
     head: dict[str, object] = {
         "id": _header_line(message, "message-id"),
         "subject": _header_line(message, "subject"),
@@ -237,7 +237,7 @@ def _text_of(body: MIMEPart) -> str:
     return content.replace("\r\n", "\n").strip()
 
 
-def _attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:
+def _list_attachments(message: EmailMessage) -> tuple[list[dict[str, object]], int]:
     """Return the attachments by name, type and size, and how many were skipped because their name
     has a path.
     """

@@ -35,7 +35,7 @@ def send_message(
     """
     recipients = [part.strip() for part in to.split(",")]
     message = _build_message(recipients, subject, body, sender)
-    server = _connect(host, port)
+    server = _open_connection(host, port)
     try:
         _log_in(server, user)
         _require_recipients(server, sender, recipients)
@@ -83,7 +83,7 @@ def _build_message(recipients: list[str], subject: str, body: str, sender: str) 
     return message
 
 
-def _connect(host: str, port: str) -> smtplib.SMTP:
+def _open_connection(host: str, port: str) -> smtplib.SMTP:
     if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise Refused("bad-data", f"`{port[:20]}` is not a port")
     tls = ssl.create_default_context()
@@ -160,9 +160,7 @@ def _send_text(server: smtplib.SMTP, message: EmailMessage) -> None:
 
 
 def _connection_error(error: Exception, *, may_have_sent: bool) -> Exception:
-    """Return the error for a broken connection. `may_have_sent` says whether the text had left
-    already.
-    """
+    """Return the error for a broken connection. `may_have_sent` is whether the message may have been sent."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return unreachable(f"the mail server gave no answer: {reason}", left=may_have_sent)
 

@@ -84,7 +84,7 @@ def find_entities(
 
 
 @cache
-def _compiled(kind: str) -> re.Pattern[str]:
+def _compile_kind(kind: str) -> re.Pattern[str]:
     return re.compile(_PATTERNS[kind])
 
 
@@ -92,14 +92,14 @@ def _find_spans(text: str, kinds: tuple[str, ...]) -> Iterator[tuple[int, int, i
     """Yield (start, rank of the kind, end, kind) of every match."""
     for rank, kind in enumerate(kinds):
         if kind == "name":
-            yield from ((start, rank, end, kind) for start, end in _names(text))
+            yield from ((start, rank, end, kind) for start, end in _find_names(text))
             continue
-        for match in _compiled(kind).finditer(text):
+        for match in _compile_kind(kind).finditer(text):
             value = _without_punctuation(match[0]) if kind == "url" else match[0]
             yield match.start(), rank, match.start() + len(value), kind
 
 
-def _names(text: str) -> Iterator[tuple[int, int]]:
+def _find_names(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of capitalized names. A single word, or one that begins a sentence, is only a
     guess where capitals are rare.
     """

@@ -29,12 +29,12 @@ def fetch_page(url: str) -> dict[str, object]:
         raise Refused(
             "unsupported", f"{reply.url} is {reply.media_type:.60}, and only text is a page"
         )
-    content = _decode(reply.body, reply.charset, reply.url)
+    content = _decode_body(reply.body, reply.charset, reply.url)
     size = len(reply.body)
     return {"content": content, "status": reply.status, "final_url": reply.url, "bytes": size}
 
 
-def _decode(body: bytes, charset: str, url: str) -> str:
+def _decode_body(body: bytes, charset: str, url: str) -> str:
     declaration = _DECLARED.search(body[:1024])
     name = next((codec for mark, codec in _MARKS if body.startswith(mark)), "")
     name = (

@@ -57,7 +57,7 @@ def read_whole(path: str, limit: int) -> bytes:
 
 
 def text_of(content: bytes, path: str, hint: str = "") -> str:
-    """Return the text of a file's bytes. Raise Refused for what is not UTF-8."""
+    """Return the text of a file's bytes. Raise Refused for bytes that are not UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

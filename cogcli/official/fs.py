@@ -58,7 +58,7 @@ def list_files(path: str, pattern: str | None = None, recursive: bool = False) -
     """
     entries = [
         entry
-        for entry in _entries(resolve_folder(path), recursive)
+        for entry in _iterate_entries(resolve_folder(path), recursive)
         if not pattern
         or fnmatch.fnmatchcase(str(entry["path" if "/" in pattern else "name"]), pattern)
     ]
@@ -70,7 +70,7 @@ def list_files(path: str, pattern: str | None = None, recursive: bool = False) -
     }
 
 
-def _entries(root: str, recursive: bool) -> Iterator[dict[str, object]]:
+def _iterate_entries(root: str, recursive: bool) -> Iterator[dict[str, object]]:
     waiting, entry_count = [""], 0
     while waiting:
         parent = waiting.pop()

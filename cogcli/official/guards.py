@@ -25,12 +25,12 @@ def gate_output(output: dict[str, object], policy: dict[str, object]) -> dict[st
     any depth). An unknown key, or one of the wrong type, is a refusal.
     """
     reasons = [
-        reason for key, setting in policy.items() for reason in _refusals(output, key, setting)
+        reason for key, setting in policy.items() for reason in _find_refusals(output, key, setting)
     ]
     return {"allowed": not reasons, "reasons": reasons}
 
 
-def _refusals(output: dict[str, object], key: str, setting: object) -> Iterator[str]:
+def _find_refusals(output: dict[str, object], key: str, setting: object) -> Iterator[str]:
     """Yield why an output breaks one key of a policy."""
     check = _POLICY.get(key)
     if check is None:
@@ -113,12 +113,16 @@ def check_constraint(payload: dict[str, object], constraint: dict[str, Any]) -> 
     elif "$schema" in constraint or "properties" in constraint:
         constraint = {"schema": constraint}
     violations = [
-        one for key, setting in constraint.items() for one in _violations(payload, key, setting)
+        one
+        for key, setting in constraint.items()
+        for one in _find_violations(payload, key, setting)
     ]
     return {"valid": not violations, "violations": violations}
 
 
-def _violations(payload: dict[str, object], key: str, setting: Any) -> Iterator[dict[str, object]]:
+def _find_violations(
+    payload: dict[str, object], key: str, setting: Any
+) -> Iterator[dict[str, object]]:
     if key == "schema" and isinstance(setting, dict):
         for place, message in schema_errors(setting, payload):
             yield {"rule": key, "path": place.replace("/", "."), "message": message}
@@ -129,7 +133,7 @@ def _violations(payload: dict[str, object], key: str, setting: Any) -> Iterator[
         for rule in setting:
             yield from _check_rule(payload, rule)
     elif key in _STRUCTURE:
-        for reason in _refusals(payload, key, setting):
+        for reason in _find_refusals(payload, key, setting):
             yield {"rule": key, "path": "", "message": reason}
     else:
         keys = ", ".join(("schema", "expression", "rules", *_STRUCTURE))
@@ -204,7 +208,7 @@ _VERBS = {
 }
 
 
-def _comparison(op: str) -> Callable[[Any, Any], bool]:
+def _make_comparison(op: str) -> Callable[[Any, Any], bool]:
     """Return a comparison with the rules of table rows; values that cannot be compared give False."""
 
     def holds(value: Any, operand: Any) -> bool:
@@ -218,7 +222,7 @@ def _comparison(op: str) -> Callable[[Any, Any], bool]:
     return holds
 
 
-def _matches(value: Any, pattern: Any) -> bool:
+def _matches_pattern(value: Any, pattern: Any) -> bool:
     from cogcli.official.patterns import matches
 
     return isinstance(value, str) and matches(str(pattern), value)
@@ -244,8 +248,8 @@ def _is_type(value: object, name: Any) -> bool:
 _OPS: dict[Any, Callable[[Any, Any], bool]] = {
     "exists": lambda value, _: True,
     "absent": lambda value, _: False,
-    **{op: _comparison(op) for op in OPERATORS},
-    "matches": _matches,
+    **{op: _make_comparison(op) for op in OPERATORS},
+    "matches": _matches_pattern,
     "type": _is_type,
     "min_length": lambda value, length: len(value) >= length,
     "max_length": lambda value, length: len(value) <= length,

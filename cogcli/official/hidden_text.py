@@ -83,7 +83,7 @@ def _is_hiding_style(style: str) -> bool:
 
 
 def _is_invisible(style: str) -> bool:
-    """Return whether a style gives the text the colour of its background."""
+    """Return whether a style gives the text the color of its background."""
     colours = {name.lower(): value.lower() for name, value in _COLOURS.findall(style)}
     ground = colours.get("background-color", colours.get("background"))
     return ground is not None and _normalize_colour(ground) == _normalize_colour(
@@ -92,7 +92,7 @@ def _is_invisible(style: str) -> bool:
 
 
 def _normalize_colour(declared: str) -> str:
-    """Return one spelling of a colour: `#fff`, `white` and `rgb(255,255,255)` become `ffffff`."""
+    """Return the normal form of a color: `#fff`, `white` and `rgb(255,255,255)` become `ffffff`."""
     colour = re.sub(r"[\s#]", "", declared.removesuffix("!important"))
     if parts := re.fullmatch(r"rgba?\((\d{1,3}),(\d{1,3}),(\d{1,3})(?:,1)?\)", colour):
         return "".join(f"{int(part):02x}" for part in parts.groups())

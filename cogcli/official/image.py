@@ -23,7 +23,7 @@ def check_file(image: str) -> dict[str, object]:
         content = read_whole(image, _BYTES)
         return run_confined("image:look_at", content=content)
     except Refused as error:
-        return _refusal(error.message)
+        return _refusal_result(error.message)
 
 
 def look_at(content: bytes) -> dict[str, object]:
@@ -43,17 +43,17 @@ def look_at(content: bytes) -> dict[str, object]:
                     "height": picture.height,
                 }
                 if picture.width * picture.height > _PIXELS:
-                    return _refusal(
+                    return _refusal_result(
                         f"{picture.width} x {picture.height} pixels are more than 50 million", facts
                     )
                 if _has_frame(picture, _FRAMES):
-                    return _refusal(f"more than {_FRAMES} frames", facts)
+                    return _refusal_result(f"more than {_FRAMES} frames", facts)
             with Image.open(BytesIO(content), formats=_FORMATS) as picture:
                 picture.verify()
         except UnidentifiedImageError:
-            return _refusal("no whole png, jpeg, gif or webp")
+            return _refusal_result("no whole png, jpeg, gif or webp")
         except Image.DecompressionBombError:
-            return _refusal("more than 50 million pixels")
+            return _refusal_result("more than 50 million pixels")
         except (
             OSError,
             ValueError,
@@ -64,7 +64,7 @@ def look_at(content: bytes) -> dict[str, object]:
             OverflowError,
         ) as error:
             # Damaged files of each format raise what their decoder meets.
-            return _refusal(f"no whole png, jpeg, gif or webp ({str(error)[:120]})")
+            return _refusal_result(f"no whole png, jpeg, gif or webp ({str(error)[:120]})")
     return {"allowed": True, "reason": "a picture that may be sent", **facts}
 
 
@@ -77,5 +77,5 @@ def _has_frame(image: object, index: int) -> bool:
     return True
 
 
-def _refusal(reason: str, facts: dict[str, object] | None = None) -> dict[str, object]:
+def _refusal_result(reason: str, facts: dict[str, object] | None = None) -> dict[str, object]:
     return {"allowed": False, "reason": reason, **(facts or {})}

@@ -90,11 +90,11 @@ def detect_licence(text: str) -> dict[str, object]:
         return _answer_from_fields(fields)
     tag = _TAG.search(text)
     if tag:
-        return _answer(tag[1].strip(), "tag", [tag[0].strip()])
+        return _build_answer(tag[1].strip(), "tag", [tag[0].strip()])
     text = re.sub(r"(?<=\w);", ",", text.replace("“", '"').replace("’", "'"))
     plain = re.sub(r"[\s*#/;|]+", " ", text).lower()
     if texts := _licences_of_text(plain):
-        answer = _answer(
+        answer = _build_answer(
             " AND ".join(texts), "text", " | ".join(_PHRASES[name] for name in texts).split(" | ")
         )
         return answer | ({"confidence": _OF_SEVERAL} if len(texts) > 1 else {})
@@ -104,7 +104,7 @@ def detect_licence(text: str) -> dict[str, object]:
             None,
         )
         if mention:
-            return _answer(licence, "name", [mention[0]])
+            return _build_answer(licence, "name", [mention[0]])
     return {"confidence": 0.0, "evidence": []}
 
 
@@ -145,6 +145,6 @@ def _answer_from_fields(fields: list[tuple[str, str]]) -> dict[str, object]:
     }
 
 
-def _answer(licence: str, kind: str, phrases: list[str]) -> dict[str, object]:
+def _build_answer(licence: str, kind: str, phrases: list[str]) -> dict[str, object]:
     evidence = [{"kind": kind, "phrase": phrase} for phrase in phrases]
     return {"licence": licence, "confidence": _CONFIDENCE[kind], "evidence": evidence}

@@ -119,7 +119,7 @@ def parse_log(text: str, window_minutes: float = 5, max_events: int = 10_000) ->
     }
     answer |= {
         "counts": _count_events(events),
-        "timeline": _timeline(events, window_minutes),
+        "timeline": _build_timeline(events, window_minutes),
         "faults": faults,
     }
     in_order = [*(event for _, event in _events_by_time(events)), *(event for event, _ in events)]
@@ -280,7 +280,7 @@ def _events_by_time(events: list[tuple[Event, datetime | None]]) -> list[tuple[d
     return sorted(dated or timed, key=lambda pair: pair[0])
 
 
-def _timeline(events: list[tuple[Event, datetime | None]], minutes: float) -> list[Event]:
+def _build_timeline(events: list[tuple[Event, datetime | None]], minutes: float) -> list[Event]:
     events_by_time = _events_by_time(events)
     if not events_by_time:
         return []

@@ -50,7 +50,7 @@ def extract_body(text: str, extraction_schema: dict[str, Any] | None = None) -> 
         return {"text": body, "method": "rules:markup"}
     value_by_key = _fields_by_key(body)
     fields = {
-        name: _convert(value_by_key.get(_normalize_name(name)), declared)
+        name: _convert_field(value_by_key.get(_normalize_name(name)), declared)
         for name, declared in _declared_fields(extraction_schema).items()
     }
     return {"text": body, "fields": fields, "method": "rules:markup"}
@@ -108,7 +108,7 @@ def _declared_fields(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _convert(value: str | None, field: dict[str, Any]) -> object:
+def _convert_field(value: str | None, field: dict[str, Any]) -> object:
     """Return a value in the type of a field, or None if it does not fit."""
     if value is None:
         return None
@@ -120,7 +120,7 @@ def _convert(value: str | None, field: dict[str, Any]) -> object:
     return None if "enum" in field and typed not in field["enum"] else typed
 
 
-def _number(value: str) -> float | None:
+def _parse_number(value: str) -> float | None:
     match = _NUMBER.fullmatch(value.strip())
     number = (
         float(match[0].replace(",", "").replace("−", "-")) if match and len(value) < 100 else None
@@ -132,22 +132,22 @@ def _number(value: str) -> float | None:
     )
 
 
-def _integer(value: str) -> int | None:
-    number = _number(value)
+def _parse_integer(value: str) -> int | None:
+    number = _parse_number(value)
     return number if isinstance(number, int) else None
 
 
-def _boolean(value: str) -> bool | None:
+def _parse_boolean(value: str) -> bool | None:
     word = value.strip(" .").lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
 _READERS: dict[Any, Any] = {
-    "number": _number,
-    "float": _number,
-    "integer": _integer,
-    "int": _integer,
-    "boolean": _boolean,
+    "number": _parse_number,
+    "float": _parse_number,
+    "integer": _parse_integer,
+    "int": _parse_integer,
+    "boolean": _parse_boolean,
     "array": lambda value: [part.strip() for part in re.split(r"[,;]", value) if part.strip()],
     "list": lambda value: [part.strip() for part in re.split(r"[,;]", value) if part.strip()],
     "object": lambda value: None,

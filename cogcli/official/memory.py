@@ -75,14 +75,14 @@ def search_vectors(
     vector, model, method = _query_vector(query, embedding, model)
     scored: list[tuple[float, str, dict[str, Any]]] = []
     other_models: set[str] = set()
-    for key, value in _entries(namespace):
+    for key, value in _load_entries(namespace):
         stored = value.get("embedding") if isinstance(value, dict) else None
         if not isinstance(stored, list) or not stored:
             continue
         if value.get("model") != model or len(stored) != len(vector):
             other_models.add(str(value.get("model") or "an unnamed one")[:60])
             continue
-        score = _cosine(vector, stored)
+        score = _cosine_similarity(vector, stored)
         if score is not None:
             entry = {name: part for name, part in value.items() if name != "embedding"}
             scored.append((score, key, entry))
@@ -105,7 +105,7 @@ def _query_vector(
         hashed = embed_by_hash(query)
         assert isinstance(hashed["embedding"], list)  # noqa: S101  # for the type checker
         return hashed["embedding"], str(hashed["model"]), f"rules:{hashed['model']}"
-    if not embedding or not model or _cosine(embedding, embedding) is None:
+    if not embedding or not model or _cosine_similarity(embedding, embedding) is None:
         raise Refused(
             "bad-data",
             "`embedding` is a list of numbers, not all zero, and `model` says whose they are",
@@ -113,7 +113,7 @@ def _query_vector(
     return embedding, model, f"model:{model}"
 
 
-def _entries(namespace: str) -> list[tuple[str, Any]]:
+def _load_entries(namespace: str) -> list[tuple[str, Any]]:
     if not has_store(_FILE):
         return []
     select = f"SELECT key, value FROM entry WHERE namespace = ? AND {_IS_ALIVE} ORDER BY key"  # noqa: S608
@@ -134,10 +134,8 @@ def _parse_value(text: object) -> Any:
     return orjson.loads(text)
 
 
-def _cosine(one: list[float], other: list[Any]) -> float | None:
-    """Return the cosine of two vectors of one length, or None if the second is not a vector of
-    finite numbers.
-    """
+def _cosine_similarity(one: list[float], other: list[Any]) -> float | None:
+    """Return the cosine of two vectors of equal length. None if the second is not a vector of finite numbers."""
     if not all(type(value) in (int, float) and math.isfinite(value) for value in other):
         return None
     size = math.hypot(*one) * math.hypot(*other)

@@ -94,7 +94,7 @@ class _Cleaner:
     def _clean_text(self, text: str, key: str, path: str) -> str:
         """Return a text without the parts that the policy removes."""
         if "remove_controls" in self._parts:
-            text = self._without(_CONTROLS, text, "control", path)
+            text = self._remove_matches(_CONTROLS, text, "control", path)
         if "remove_scripts" in self._parts:
             text = self._without_scripts(text, path)
         if "remove_secrets" in self._parts:
@@ -161,9 +161,11 @@ class _Cleaner:
             self._add_removal("script", path, count)
         # What still is one after so many rounds was made to be.
         text = _TAGS.sub("", text).replace("<", "&lt;") if _TAGS.search(text) else text
-        return self._without(_LINKS, self._without(_HANDLERS, text, "script", path), "script", path)
+        return self._remove_matches(
+            _LINKS, self._remove_matches(_HANDLERS, text, "script", path), "script", path
+        )
 
-    def _without(self, pattern: re.Pattern[str], text: str, kind: str, path: str) -> str:
+    def _remove_matches(self, pattern: re.Pattern[str], text: str, kind: str, path: str) -> str:
         """Return a text without the matches of a pattern. Removal is repeated, since it can create
         new matches.
         """
@@ -217,7 +219,7 @@ def validate_response(
     issues += [{"kind": "required", "path": key, "message": f"{key} is missing"} for key in missing]
     is_malformed = bool(issues)
     claims, unsupported = (
-        _unsupported(output, evidence_context or []) if checks_claims else ([], [])
+        _find_unsupported(output, evidence_context or []) if checks_claims else ([], [])
     )
     for path, claim in unsupported:
         message = f"{claim!r} does not stand in the evidence"
@@ -227,12 +229,12 @@ def validate_response(
         "valid": not issues,
         "issues": issues,
         "confidence_adjustment": -1.0 if is_malformed else round(0.0 - share, 4),
-        "rationale": _rationale(issues, len(claims), len(unsupported)),
+        "rationale": _rationale_text(issues, len(claims), len(unsupported)),
         "method": "rules:claims",
     }
 
 
-def _unsupported(
+def _find_unsupported(
     output: object, evidence: list[Any]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return (path, claim) of all numbers and names of an output, and of those that the evidence
@@ -254,7 +256,7 @@ def _unsupported(
     ]
 
 
-def _rationale(issues: list[dict[str, object]], claims: int, unsupported: int) -> str:
+def _rationale_text(issues: list[dict[str, object]], claims: int, unsupported: int) -> str:
     form_issues = sum(1 for issue in issues if issue["kind"] != "unsupported")
     result = (
         f"{form_issues} places do not have the form asked for"

@@ -29,7 +29,7 @@ class _Rule(NamedTuple):
     """The words behind which alone the form counts."""
 
     def is_valid(self, number: str) -> bool:
-        """Return whether a text of this form is such a number."""
+        """Return whether a text of this form is a valid number."""
         digits = number.translate(_BLANKS) if self.check == "luhn" else number.replace(" ", "")
         return not self.check or bool(import_module(f"stdnum.{self.check}").is_valid(digits))
 
@@ -84,7 +84,7 @@ _MAX_MATCHES = 10_000
 
 
 @cache
-def _compile(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.+/-])(?:{pattern})(?![\w-]|[.,/]\d)")
 
 
@@ -102,13 +102,13 @@ def find_national_ids(text: str) -> Iterator[TextSpan]:
     if sum(map(len, cues.values())) > _MAX_CUES:
         raise Refused("too-large", f"more than {_MAX_CUES:,} places speak of numbers of persons")
     for rule in _RULES:
-        for start, end in _matches(rule, text, cues[rule.cue] if rule.cue else None):
+        for start, end in _find_matches(rule, text, cues[rule.cue] if rule.cue else None):
             if rule.is_valid(text[start:end]):
                 yield TextSpan(start, end, "national_id", rule.country)
 
 
-def _matches(rule: _Rule, text: str, cues: list[int] | None) -> Iterator[tuple[int, int]]:
-    pattern = _compile(rule.pattern)
+def _find_matches(rule: _Rule, text: str, cues: list[int] | None) -> Iterator[tuple[int, int]]:
+    pattern = _compile_pattern(rule.pattern)
     if cues is None:
         yield from (match.span() for match in bounded_matches(pattern, text))
         return

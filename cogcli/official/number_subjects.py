@@ -53,7 +53,7 @@ class _Clause(NamedTuple):
 
     @property
     def lacks_subject(self) -> bool:
-        """Whether it has no subject of its own, so that it continues the one before."""
+        """Whether the clause has no subject and so continues the clause before."""
         return all(one.is_aside for one in self.mentions)
 
 
@@ -72,7 +72,7 @@ def numbers_by_clause(claim: str, stem: Callable[[str], str]) -> dict[frozenset[
     `subject_words`.
     """
     parts: dict[frozenset[str], set[str]] = {}
-    for clause in _clauses(claim, list(_mentions(claim, stem)), stem):
+    for clause in _split_clauses(claim, list(_find_mentions(claim, stem)), stem):
         if not clause.lacks_subject:
             parts.setdefault(clause.words, set()).update(
                 NUMBER.findall(claim, clause.start, clause.end)
@@ -88,9 +88,9 @@ def numbers_about(claim: Set[str], passage: str, stem: Callable[[str], str]) -> 
     """
     if "respectively" in passage.lower() and stem("respectively") not in claim:
         return
-    mentions = list(_mentions(passage, stem))
+    mentions = list(_find_mentions(passage, stem))
     names = _words_of_names(mentions)
-    clauses = list(_clauses(passage, mentions, stem))
+    clauses = list(_split_clauses(passage, mentions, stem))
     shared_words = claim & {word for clause in clauses for word in clause.words}
     for clause in clauses:
         candidates = [one for one in clause.mentions if not one.is_aside] or clause.mentions
@@ -133,7 +133,7 @@ def _continues_other_subject(
     return not clause.before <= claim and bool(missing_words & names)
 
 
-def _mentions(passage: str, stem: Callable[[str], str]) -> Iterator[_Mention]:
+def _find_mentions(passage: str, stem: Callable[[str], str]) -> Iterator[_Mention]:
     """Yield the names of a passage. Adjacent names, or names joined by `and`, are one mention."""
     tokens = list(WORD.finditer(passage))
     letters = {letter.start() for letter in _LETTER.finditer(passage)}
@@ -169,10 +169,10 @@ def _words_of_names(mentions: list[_Mention]) -> frozenset[str]:
     return frozenset(word for one in mentions for word in one.words)
 
 
-def _clauses(
+def _split_clauses(
     passage: str, mentions: list[_Mention], stem: Callable[[str], str]
 ) -> Iterator[_Clause]:
-    """Yield the clauses of a passage with their names and the subject before each."""
+    """Yield the clauses of a passage, each with its names and the preceding subject."""
     last_subject = frozenset[str]()
     starts = [one.start for one in mentions]
     for start, end in _clause_spans(passage):

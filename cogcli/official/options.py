@@ -100,10 +100,10 @@ def _read_option(option: object, position: int) -> DecisionOption:
     names = (str(option[key]) for key in _NAMES if isinstance(option.get(key), (str, int)))
     name = next(names, f"option-{position}")
     inner = option["option"] if isinstance(option.get("option"), dict) else {}
-    return DecisionOption(name, option, _attributes(inner) | _attributes(option))
+    return DecisionOption(name, option, _attributes_of(inner) | _attributes_of(option))
 
 
-def _attributes(option: dict[str, object]) -> dict[str, object]:
+def _attributes_of(option: dict[str, object]) -> dict[str, object]:
     """Return the members of `attributes` or a similar key, by normalized name; without any, the
     option's own members.
     """
@@ -114,9 +114,7 @@ def _attributes(option: dict[str, object]) -> dict[str, object]:
 
 
 def numbers_in(text: str) -> dict[str, object]:
-    """Return the numbers that a text gives as `name: number` or `name = number`, by normalized
-    name.
-    """
+    """Return the numbers written as `name: number` or `name = number` in a text, by normalized name."""
     return {normalize_name(name): float(number) for name, number in _PAIR.findall(text)}
 
 
@@ -303,7 +301,7 @@ def score_options(
     another one has is `unscored`. With equal numbers all are best.
     """
     parsed = read_options(options)
-    all_criteria = _criteria(criteria, parsed, goal, risk_tolerance)
+    all_criteria = _parse_criteria(criteria, parsed, goal, risk_tolerance)
     usable = [
         c for c in all_criteria if any(option.number(c.name) is not None for option in parsed)
     ]
@@ -315,7 +313,7 @@ def score_options(
     values = {o.id: {c.name: o.number(c.name) or Fraction() for c in usable} for o in scored}
     columns = {c.name: [numbers[c.name] for numbers in values.values()] for c in usable}
     parts = {
-        name: {c.name: _scaled(numbers[c.name], c, columns[c.name]) for c in usable}
+        name: {c.name: _scale(numbers[c.name], c, columns[c.name]) for c in usable}
         for name, numbers in values.items()
     }
     total = sum(c.weight for c in usable)
@@ -330,13 +328,13 @@ def score_options(
         "criteria_used": [
             c.to_entry("scored" if c in usable else "unscored") for c in all_criteria
         ],
-        "comparative_summary": _summary(entries, usable, risk_tolerance),
-        "tradeoffs": list(_tradeoffs([o.id for o in ranked if o.id in scores][:5], parts)),
+        "comparative_summary": _summary_text(entries, usable, risk_tolerance),
+        "tradeoffs": list(_find_tradeoffs([o.id for o in ranked if o.id in scores][:5], parts)),
         "method": "rules:weighted-min-max",
     }
 
 
-def _criteria(
+def _parse_criteria(
     names: list[object] | None, parsed: list[DecisionOption], goal: str, tolerance: str | None
 ) -> list[Criterion]:
     """Return the criteria, each once, with weights adjusted to the risk tolerance. Raise Refused."""
@@ -349,7 +347,7 @@ def _criteria(
         names = [
             name for name in candidates if all(option.number(name) is not None for option in parsed)
         ]
-    criteria = [_criterion(entry, goal) for entry in names]
+    criteria = [_parse_criterion(entry, goal) for entry in names]
     factor = _TOLERANCE[tolerance or "medium"]
     return list(
         {
@@ -362,7 +360,7 @@ def _is_risk(criterion: Criterion) -> bool:
     return not {"risk", "risks"}.isdisjoint(criterion.name.split())
 
 
-def _criterion(entry: object, goal: str) -> Criterion:
+def _parse_criterion(entry: object, goal: str) -> Criterion:
     fields = entry if isinstance(entry, dict) else {"name": entry}
     names = [fields.get(key) for key in ("name", "id", "criterion", "label")]
     name = next((name for name in names if isinstance(name, str)), "")
@@ -383,8 +381,8 @@ def _criterion(entry: object, goal: str) -> Criterion:
     return Criterion(normalize_name(name), Fraction(weight), direction, source)
 
 
-def _scaled(number: Fraction, criterion: Criterion, numbers: list[Fraction]) -> Fraction:
-    """Return where a number lies between the worst (0) and the best (1). It is 1 if all are equal."""
+def _scale(number: Fraction, criterion: Criterion, numbers: list[Fraction]) -> Fraction:
+    """Return the position of a number between the worst (0) and the best (1); 1 if all are equal."""
     low, high = min(numbers), max(numbers)
     if low == high:
         return Fraction(1)
@@ -418,7 +416,7 @@ def _option_entry(
     return entry | {"status": "unscored", "score": None, "missing": missing_names, "reason": reason}
 
 
-def _summary(
+def _summary_text(
     entries: list[dict[str, object]], criteria: list[Criterion], tolerance: str | None
 ) -> str:
     scored = [entry for entry in entries if entry["status"] == "scored"]
@@ -442,7 +440,9 @@ def _summary(
     return " ".join(sentences)
 
 
-def _tradeoffs(best: list[str], parts: dict[str, dict[str, Fraction]]) -> list[dict[str, object]]:
+def _find_tradeoffs(
+    best: list[str], parts: dict[str, dict[str, Fraction]]
+) -> list[dict[str, object]]:
     """Return the pairs of the best options in which each is better by some criterion."""
     tradeoffs: list[dict[str, object]] = []
     for a, b in combinations(best, 2):

@@ -24,7 +24,7 @@ def matches(pattern: str, text: str) -> bool:
         return not schema_errors({"pattern": pattern}, text)
     search = _limited_search(pattern, refusal)
     if search is None:
-        raise Refused("bad-data", f"pattern {_shorten(pattern)!r}: {refusal}")
+        raise Refused("bad-data", f"pattern {_shorten_pattern(pattern)!r}: {refusal}")
     return search(text)
 
 
@@ -35,7 +35,9 @@ def require_bounded(pattern: str, *, of_keys: bool = False) -> None:
     """
     refusal = pattern_refusal(pattern, backtracking=of_keys)
     if refusal and (of_keys or _limited_search(pattern, refusal) is None):
-        raise Refused("bad-data", f"pattern {_shorten(pattern)!r}{' of keys' * of_keys}: {refusal}")
+        raise Refused(
+            "bad-data", f"pattern {_shorten_pattern(pattern)!r}{' of keys' * of_keys}: {refusal}"
+        )
 
 
 @lru_cache(maxsize=256)
@@ -62,12 +64,12 @@ def _limited_search(pattern: str, refusal: str) -> Callable[[str], bool] | None:
         errors = list(validator.iter_errors(text))
         if any(type(error.kind).__name__.endswith("BacktrackLimitExceeded") for error in errors):
             raise Refused(
-                "too-large", f"pattern {_shorten(pattern)!r} takes too long for this text"
+                "too-large", f"pattern {_shorten_pattern(pattern)!r} takes too long for this text"
             )
         return not errors
 
     return search
 
 
-def _shorten(pattern: str) -> str:
+def _shorten_pattern(pattern: str) -> str:
     return pattern if len(pattern) <= 100 else f"{pattern[:100]}…"

@@ -55,7 +55,7 @@ def extract(max_pages: int, content: bytes = b"") -> dict[str, object]:
             if sum(map(len, texts)) > _MAX_TEXT:
                 texts.pop()
                 break
-        metadata = _metadata(reader)
+        metadata = _read_metadata(reader)
     except PyPdfError as error:
         raise Refused("bad-data", f"{error!s:.120}") from None
     return {
@@ -70,13 +70,11 @@ def extract(max_pages: int, content: bytes = b"") -> dict[str, object]:
 
 
 def _valid_text(text: object) -> str:
-    """Return a text without lone surrogates, which JSON cannot hold, and without white space at the
-    ends.
-    """
+    """Return a text without lone surrogates, which JSON cannot represent, and without surrounding white space."""
     return str(text).encode("utf-8", "replace").decode().strip()
 
 
-def _metadata(reader: PdfReader) -> dict[str, Any]:
+def _read_metadata(reader: PdfReader) -> dict[str, Any]:
     declared = reader.metadata
     if not declared:
         return {}

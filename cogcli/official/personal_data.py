@@ -36,9 +36,7 @@ _NUMBERED = re.compile(
 
 
 def _follows_label(text: str, start: int) -> bool:
-    """Return whether a label such as `order no.` precedes a place, so that digits there are not
-    personal.
-    """
+    """Return whether a label such as `order no.` precedes a position, so that digits there are not personal."""
     return _NUMBERED.search(text[max(0, start - 40) : start]) is not None
 
 
@@ -59,7 +57,7 @@ _NOBODY = re.compile(
 )
 
 
-def _emails(text: str) -> Iterator[TextSpan]:
+def _find_emails(text: str) -> Iterator[TextSpan]:
     if "@" not in text:
         return
     for match in bounded_matches(_EMAIL, text):
@@ -93,8 +91,8 @@ _DOCUMENTED = tuple(
 )
 
 
-def _addresses(text: str) -> Iterator[TextSpan]:
-    """Yield public IP addresses. Private ones, and versions of the same form, are left out."""
+def _find_addresses(text: str) -> Iterator[TextSpan]:
+    """Yield public IP addresses. Private addresses, and version numbers of the same form, are skipped."""
     for pattern in (_IPV4, _IPV6):
         for match in bounded_matches(pattern, text):
             try:
@@ -132,7 +130,7 @@ _ISSUERS = (
 )
 
 
-def _cards(text: str) -> Iterator[TextSpan]:
+def _find_cards(text: str) -> Iterator[TextSpan]:
     from stdnum.luhn import is_valid
 
     for match in bounded_matches(_CARD, text):
@@ -157,7 +155,7 @@ _IBAN_LENGTHS = {
 }
 
 
-def _accounts(text: str) -> Iterator[TextSpan]:
+def _find_accounts(text: str) -> Iterator[TextSpan]:
     for match in bounded_matches(_IBAN, text):
         length = _IBAN_LENGTHS.get(match[1].upper(), 0)
         end, account = match.start(), ""
@@ -224,7 +222,7 @@ _REGIONS = (
 )
 
 
-def _phones(text: str) -> Iterator[TextSpan]:
+def _find_phones(text: str) -> Iterator[TextSpan]:
     """Yield numbers with a country code, in a usual form of a country, or after a word such as
     `phone`.
     """
@@ -239,7 +237,7 @@ def _phones(text: str) -> Iterator[TextSpan]:
             continue
         if not 7 <= sum(map(str.isdigit, text[start:end])) <= 15:
             continue
-        country = _country(text[start:end], regions, lenient)
+        country = _country_of_number(text[start:end], regions, lenient)
         if country:
             yield TextSpan(start, end, "phone", country.strip("?"))
 
@@ -259,8 +257,8 @@ def _phone_places(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]
             yield *number.span(), _REGIONS, True
 
 
-def _country(number: str, regions: tuple[str, ...], lenient: bool) -> str:
-    """Return the country whose plan a number fits, `?` if it only has a possible length and
+def _country_of_number(number: str, regions: tuple[str, ...], lenient: bool) -> str:
+    """Return the country whose numbering plan a number fits. Return `?` for a number with only a possible length if
     `lenient` is set, else empty.
     """
     import phonenumbers
@@ -287,12 +285,12 @@ def _national_ids(text: str) -> Iterator[TextSpan]:
 
 # Where two claim the same characters the earlier kind has them: its check is the stronger one.
 _FINDERS: tuple[Callable[[str], Iterator[TextSpan]], ...] = (
-    _accounts,
-    _emails,
-    _cards,
+    _find_accounts,
+    _find_emails,
+    _find_cards,
     _national_ids,
-    _phones,
-    _addresses,
+    _find_phones,
+    _find_addresses,
 )
 
 
@@ -300,7 +298,7 @@ def find_personal_data(text: str) -> list[TextSpan]:
     """Return all personal data in text order, without overlaps."""
     require_size(text, MAX_TEXT)
     searched = _OPAQUE.sub(lambda match: "\0" * len(match[0]), text)
-    finders = _FINDERS if re.search(r"\d", searched) else (_emails,)
+    finders = _FINDERS if re.search(r"\d", searched) else (_find_emails,)
     ranked = [(rank, span) for rank, find in enumerate(finders) for span in find(searched)]
     ranked.sort(key=lambda pair: (pair[0], pair[1].start, -pair[1].end))
     return without_overlaps(span for _, span in ranked)

@@ -157,7 +157,7 @@ def _skill_text(
     skill_id: str, description: str, channel: str | None, steps: list[_Step], inputs: dict[str, str]
 ) -> str:
     used_sources = {source for step in steps for source in step.inputs.values()}
-    targets = {step.id: _targets(step, used_sources, step is steps[-1]) for step in steps}
+    targets = {step.id: _output_targets(step, used_sources, step is steps[-1]) for step in steps}
     outputs = {
         target.removeprefix("outputs."): step.item.outputs[name]
         for step in steps
@@ -167,8 +167,8 @@ def _skill_text(
     lines = [
         f"id: {skill_id}",
         'version: "0.1.0"',
-        f"name: {_quote(description[:60])}",
-        f"description: {_quote(description)}",
+        f"name: {_quote_value(description[:60])}",
+        f"description: {_quote_value(description)}",
     ]
     lines += [f"channel: {channel}"] if channel else []
     lines += ["inputs:" if inputs else "inputs: {}"]
@@ -180,7 +180,7 @@ def _skill_text(
     for step in steps:
         lines += [
             f"  - id: {step.id}",
-            f"    description: {_quote(step.clause)}",
+            f"    description: {_quote_value(step.clause)}",
             f"    uses: {step.item.id}",
         ]
         lines += ["    input:" if step.inputs else "    input: {}"]
@@ -191,7 +191,7 @@ def _skill_text(
     return "\n".join(lines) + "\n"
 
 
-def _targets(step: _Step, used_sources: set[str], is_last: bool) -> dict[str, str]:
+def _output_targets(step: _Step, used_sources: set[str], is_last: bool) -> dict[str, str]:
     """Return the targets of a step's required outputs: variables if later steps use them, else
     outputs of the skill.
     """
@@ -206,5 +206,5 @@ def _targets(step: _Step, used_sources: set[str], is_last: bool) -> dict[str, st
     return {name: f"outputs.{step.id}_{name}" for name in required}
 
 
-def _quote(value: str) -> str:
+def _quote_value(value: str) -> str:
     return json.dumps(" ".join(value.split()), ensure_ascii=False)

@@ -73,7 +73,7 @@ def summarize_by_frequency(
         )
         if not repeats and space.try_add(sentences[index]):
             chosen.append(index)
-    return _summary(
+    return _build_summary(
         [sentences[index] for index in sorted(chosen) or ranked[:1]], space, "frequency"
     )
 
@@ -90,7 +90,7 @@ def summarize_by_lead(
         if not space.try_add(sentence):
             break
         chosen.append(sentence)
-    return _summary(chosen or sentences[:1], space, "lead")
+    return _build_summary(chosen or sentences[:1], space, "lead")
 
 
 def _require_positive(**limits: int | None) -> None:
@@ -150,7 +150,7 @@ def _index_after(text: str, count: int) -> int:
     return len(text)
 
 
-def _summary(chosen: list[Sentence], space: _SummaryLimits, method: str) -> dict[str, object]:
+def _build_summary(chosen: list[Sentence], space: _SummaryLimits, method: str) -> dict[str, object]:
     readable_texts = [readable(sentence.text) for sentence in chosen]
     cut = [space.cut(sentence) for sentence in readable_texts]
     summary = " ".join(" ".join(sentence.split()) for sentence in cut)
@@ -193,7 +193,7 @@ def extract_keywords(text: str, max_keywords: int = 10) -> dict[str, object]:
     each with score and count.
     """
     _require_positive(max_keywords=max_keywords)
-    counts = Counter(_phrases(text))
+    counts = Counter(_find_phrases(text))
     scores = {
         p: count * (2 * len(p) - 1) for p, count in counts.items() if count > 1 or len(p) == 1
     }
@@ -268,7 +268,7 @@ def score_readability(text: str) -> dict[str, object]:
     ):
         return {"level": "unrated", "measures": measures}
     per_sentence = len(words) / len(sentences)
-    per_word = sum(map(_syllables, words)) / len(words)
+    per_word = sum(map(_count_syllables, words)) / len(words)
     ease = round(206.835 - 1.015 * per_sentence - 84.6 * per_word, 1)
     grade = round(0.39 * per_sentence + 11.8 * per_word - 15.59, 1)
     level = next((name for least, name in _LEVELS if ease >= least), "hard")
@@ -280,7 +280,7 @@ def _mostly_latin(words: list[str]) -> bool:
     return sum(map(str.isascii, letters)) >= 0.9 * len(letters)
 
 
-def _syllables(word: str) -> int:
+def _count_syllables(word: str) -> int:
     groups = len(_VOWELS.findall(word))
     silent = word.endswith("e") and not word.endswith(("le", "ee")) and groups > 1
     return max(1, groups - silent)
@@ -311,7 +311,7 @@ def check_summary(text: str, summary: str) -> dict[str, object]:
     }
 
 
-def _phrases(text: str) -> list[tuple[str, ...]]:
+def _find_phrases(text: str) -> list[tuple[str, ...]]:
     """Return every run of one to three content words without a stop word or punctuation between."""
     phrases: list[tuple[str, ...]] = []
     is_content_word = content_word_test(text)

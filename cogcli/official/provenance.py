@@ -30,9 +30,7 @@ _CSL_TYPES = frozenset(
 
 
 class _PassageMatch(NamedTuple):
-    """How well a passage matches a claim. It supports the claim if nothing is missing and the
-    negation is equal.
-    """
+    """The similarity of a passage to a claim. It supports the claim if no word is missing and the negation is equal."""
 
     score: float
     source: str
@@ -52,7 +50,7 @@ def verify_claim(claim: str, sources: list[Any]) -> dict[str, object]:
     """
     claim_to_match = _Claim(claim)
     if not sources:
-        return _answer([], "There are no sources.")
+        return _build_answer([], "There are no sources.")
     texts = [
         (text_of(source), id_of(source, position)) for position, source in enumerate(sources, 1)
     ]
@@ -66,10 +64,10 @@ def verify_claim(claim: str, sources: list[Any]) -> dict[str, object]:
     best = sorted(
         matches, key=lambda match: (bool(match.missing), match.contradicts, -match.score)
     )[:_MAX_EVIDENCE]
-    return _answer(best, claim_to_match.rationale(best))
+    return _build_answer(best, claim_to_match.rationale(best))
 
 
-def _answer(matches: list[_PassageMatch], rationale: str) -> dict[str, object]:
+def _build_answer(matches: list[_PassageMatch], rationale: str) -> dict[str, object]:
     verified = bool(matches) and not matches[0].missing and not matches[0].contradicts
     shown = [match for match in matches if not verified or not (match.missing or match.contradicts)]
     evidence = [
@@ -198,7 +196,7 @@ def make_citation(
         "id": own_id or doi or url or title,
         "type": _citation_type(source, url, container),
         "title": title,
-        "author": _authors(source.get("authors", source.get("author"))),
+        "author": _parse_authors(source.get("authors", source.get("author"))),
         "issued": _date_parts(
             _first_member(source, "issued", "date", "published", "published_at", "year")
         ),
@@ -229,18 +227,20 @@ def _citation_type(source: dict[str, Any], url: str, container: str) -> str:
     return "article" if container else "webpage" if url else "document"
 
 
-def _authors(value: object) -> list[dict[str, str]]:
+def _parse_authors(value: object) -> list[dict[str, str]]:
     names = re.split(r"\s*(?:;|\band\b|&)\s*", value) if isinstance(value, str) else value
     return (
-        [author for name in names if (author := _author(name))] if isinstance(names, list) else []
+        [author for name in names if (author := _parse_author(name))]
+        if isinstance(names, list)
+        else []
     )
 
 
-def _author(name: object) -> dict[str, str]:
+def _parse_author(name: object) -> dict[str, str]:
     if isinstance(name, dict):
         parts = ("family", "given", "literal")
         members = {key: str(name[key]) for key in parts if isinstance(name.get(key), str)}
-        return members or _author(name.get("name"))
+        return members or _parse_author(name.get("name"))
     if not isinstance(name, str) or not name.strip():
         return {}
     family, comma, given = name.partition(",")

@@ -47,7 +47,7 @@ def score_output(
     require_size(text, MAX_CHARACTERS)
     require_size(context or "", MAX_CHARACTERS)
     used_rubric = rubric or ({"grounding": 1} if context else {"completeness": 1})
-    weights = {name: _weight(name, setting) for name, setting in used_rubric.items()}
+    weights = {name: _parse_weight(name, setting) for name, setting in used_rubric.items()}
     rules = {
         name: setting if isinstance(setting, dict) else {} for name, setting in used_rubric.items()
     }
@@ -83,9 +83,7 @@ def score_output(
 def _split_by_result(
     entries: dict[str, dict[str, object]], rules: dict[str, dict[str, object]]
 ) -> dict[str, list[object]]:
-    """Return what passed, failed and was not measured: the required keys and terms, else the
-    dimension.
-    """
+    """Return the passed, failed and unmeasured items: the required keys and terms, else the dimension."""
     answer: dict[str, list[object]] = {"passed": [], "failed": [], "unscored": []}
     for name, entry in entries.items():
         required = rules[name].get(_ASKED.get(name, ""))
@@ -100,7 +98,7 @@ def _split_by_result(
     return answer
 
 
-def _weight(name: str, setting: object) -> float:
+def _parse_weight(name: str, setting: object) -> float:
     weight = setting.get("weight", 1) if isinstance(setting, dict) else setting
     if not is_number(weight) or not 0 <= weight <= 1e6:
         raise Refused("bad-data", f"rubric {name!r:.40}: the weight must be a number from 0 to 1e6")
@@ -118,7 +116,7 @@ def _measure_dimension(name: str, scored: _ScoredOutput) -> dict[str, object]:
 _Measured = tuple[float, dict[str, object]] | str
 
 
-def _completeness(scored: _ScoredOutput) -> _Measured:
+def _measure_completeness(scored: _ScoredOutput) -> _Measured:
     required = scored.rules.get("required")
     if required is None:
         values = _leaf_values(scored.output)
@@ -153,7 +151,7 @@ def _is_empty(value: object) -> bool:
     return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
 
 
-def _length(scored: _ScoredOutput) -> _Measured:
+def _measure_length(scored: _ScoredOutput) -> _Measured:
     words = len(scored.text.split())
     limits = {
         name: scored.rules[name]
@@ -169,7 +167,7 @@ def _length(scored: _ScoredOutput) -> _Measured:
     return (max(0.0, share), {"words": words})
 
 
-def _mentions(scored: _ScoredOutput) -> _Measured:
+def _measure_mentions(scored: _ScoredOutput) -> _Measured:
     terms = scored.rules.get("terms")
     if not isinstance(terms, list) or not terms:
         return "give the terms"
@@ -178,14 +176,14 @@ def _mentions(scored: _ScoredOutput) -> _Measured:
     return (1 - len(missing) / len(terms), {"missing": missing})
 
 
-def _readability(scored: _ScoredOutput) -> _Measured:
+def _measure_readability(scored: _ScoredOutput) -> _Measured:
     ease = score_readability(scored.text).get("reading_ease")
     if not isinstance(ease, (int, float)):
         return "only English text is rated"
     return (min(1.0, max(0.0, ease / 100)), {"reading_ease": ease})
 
 
-def _grounding(scored: _ScoredOutput) -> _Measured:
+def _measure_grounding(scored: _ScoredOutput) -> _Measured:
     if not scored.context.strip():
         return "there is no context"
     if not scored.text.strip():
@@ -198,7 +196,7 @@ def _grounding(scored: _ScoredOutput) -> _Measured:
     return (1 - len(unsupported) / len(claims), {"claims": len(claims), "unsupported": unsupported})
 
 
-def _coverage(scored: _ScoredOutput) -> _Measured:
+def _measure_coverage(scored: _ScoredOutput) -> _Measured:
     if not scored.context.strip():
         return "there is no context"
     share = check_summary(scored.context, scored.text)["coverage"]
@@ -206,11 +204,11 @@ def _coverage(scored: _ScoredOutput) -> _Measured:
 
 
 _MEASURES: dict[str, Callable[[_ScoredOutput], _Measured]] = {
-    "completeness": _completeness,
-    "length": _length,
-    "mentions": _mentions,
-    "readability": _readability,
-    "grounding": _grounding,
-    "coverage": _coverage,
+    "completeness": _measure_completeness,
+    "length": _measure_length,
+    "mentions": _measure_mentions,
+    "readability": _measure_readability,
+    "grounding": _measure_grounding,
+    "coverage": _measure_coverage,
 }
 _KNOWN = ", ".join(_MEASURES)

@@ -12,10 +12,8 @@ _JSON = (("Content-Type", "application/json"), ("Accept", "application/json"))
 
 
 def address_of(name: str, kind: str) -> str:
-    """Return the address of a receiver by name. The service's `auth_ref` holds a JSON object of
-    names and addresses.
-
-    Raise Refused for an invalid object and for an unknown name.
+    """Return the address of a receiver by name. The service's `auth_ref` refers to a JSON object of names and
+    addresses. Raise Refused for an invalid object and for an unknown name.
     """
     try:
         address_by_name = json.loads(secret())

@@ -57,7 +57,7 @@ def join_records(
     )
     keeps_a, keeps_b = join_type in ("left", "outer"), join_type in ("right", "outer")
     total = matched + unmatched_a * keeps_a + unmatched_b * keeps_b
-    rows = _join(records_a, records_b, key_field, keeps_a, keeps_b)
+    rows = _join_records(records_a, records_b, key_field, keeps_a, keeps_b)
     joined = list(islice(rows, _MAX_JOINED))
     return {
         "records": joined,
@@ -76,7 +76,7 @@ def _group_by_key(records: list[Record], field: str) -> dict[Hashable, list[Reco
     return groups
 
 
-def _join(
+def _join_records(
     records_a: list[Record], records_b: list[Record], key_field: str, keeps_a: bool, keeps_b: bool
 ) -> Iterator[Record]:
     """Yield the joined records."""
@@ -86,12 +86,12 @@ def _join(
     nulls_of_b = dict.fromkeys(name for name in names.values() if name != key_field)
     for record in records_a:
         partners = groups_b.get(identity(record.get(key_field)), ())
-        yield from (record | _rename(partner, names) for partner in partners)
+        yield from (record | _rename_fields(partner, names) for partner in partners)
         if keeps_a and not partners:
             yield record | nulls_of_b
     for record in records_b if keeps_b else ():
         if identity(record.get(key_field)) not in groups_a:
-            yield nulls_of_a | _rename(record, names)
+            yield nulls_of_a | _rename_fields(record, names)
 
 
 def _result_names_of_b(
@@ -110,7 +110,7 @@ def _result_names_of_b(
     return names
 
 
-def _rename(record: Record, names: dict[str, str]) -> Record:
+def _rename_fields(record: Record, names: dict[str, str]) -> Record:
     return {names.get(name, name): value for name, value in record.items()}
 
 
@@ -154,14 +154,14 @@ def transform_records(records: list[Record], mapping: Record) -> dict[str, objec
     names = [rename.get(name, name) for name in columns_of(records)]
     if len(set(names)) < len(names):
         raise Refused("bad-data", "two fields would have one name", "rename the other one, too")
-    changed = [_rename(record, rename) for record in records]
+    changed = [_rename_fields(record, rename) for record in records]
     filled = sum(record.get(name) is None for record in changed for name in defaults)
     changed = [
         record | {name: value for name, value in defaults.items() if record.get(name) is None}
         for record in changed
     ]
     if computed and changed:  # without records nobody knows what names there are
-        values = _compute(changed, computed)
+        values = _compute_fields(changed, computed)
         changed = [
             record | record_values for record, record_values in zip(changed, values, strict=True)
         ]
@@ -178,7 +178,7 @@ def transform_records(records: list[Record], mapping: Record) -> dict[str, objec
     return {"records": changed, "transform_summary": summary}
 
 
-def _compute(records: list[Record], computed: dict[str, str]) -> Iterator[Record]:
+def _compute_fields(records: list[Record], computed: dict[str, str]) -> Iterator[Record]:
     """Yield the values of the expressions over each record."""
     columns = columns_of(records)
     compiled = {

@@ -36,11 +36,14 @@ def compose_sections(
             "bad-data", f"unknown part {min(unknown)!r:.40}; known are heading, {', '.join(_PARTS)}"
         )
     headings = [_as_line(section.get("heading")) for section in sections]
-    blocks = [f"# {_escape(title)}"]
+    blocks = [f"# {_escape_markdown(title)}"]
     if note:
-        blocks.append(f"> {_escape(note)}")
+        blocks.append(f"> {_escape_markdown(note)}")
     for heading, section in zip(headings, sections, strict=True):
-        blocks += [f"## {_escape(heading)}", *(_section_blocks(section) or ["Nothing to report."])]
+        blocks += [
+            f"## {_escape_markdown(heading)}",
+            *(_section_blocks(section) or ["Nothing to report."]),
+        ]
     return {"text": "\n\n".join(blocks) + "\n", "headings": headings, "media_type": "text/markdown"}
 
 
@@ -70,7 +73,7 @@ def _render_facts(facts: dict[str, object]) -> str:
 
 def _render_items(items: list[object]) -> str:
     return "\n".join(
-        [f"- {_escape(_as_line(item))}" for item in items[:_MAX_ENTRIES]]
+        [f"- {_escape_markdown(_as_line(item))}" for item in items[:_MAX_ENTRIES]]
         + _omitted_note(len(items), "- ")
     )
 
@@ -97,10 +100,10 @@ def _render_table(columns: list[str], rows: list[list[str]]) -> str:
 
 
 def _escape_cell(text: str) -> str:
-    return _escape(text).replace("|", "\\|")
+    return _escape_markdown(text).replace("|", "\\|")
 
 
-def _escape(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     inline = _INLINE.sub(r"\\\g<0>", " ".join(text.split()))
     block = _BLOCK.match(inline)
     return f"{inline[: block.end()]}\\{inline[block.end() :]}" if block else inline
@@ -119,7 +122,7 @@ def _as_line(value: object) -> str:
 
 
 _PARTS: dict[str, tuple[type, Callable[..., str]]] = {
-    "text": (str, _escape),
+    "text": (str, _escape_markdown),
     "facts": (dict, _render_facts),
     "items": (list, _render_items),
     "rows": (list, _render_rows),

@@ -24,7 +24,7 @@ def retrieve_sources(items: list[Any], max_chunk_size: float | None = None) -> d
     """
     if len(items) > _MAX_ITEMS:
         raise Refused("too-large", f"{len(items)} items; at most {_MAX_ITEMS} are retrieved")
-    results = [_retrieve(item, number) for number, item in enumerate(items, 1)]
+    results = [_retrieve_item(item, number) for number, item in enumerate(items, 1)]
     retrieved = [item for item in results if "text" in item]
     failed = [item for item in results if "text" not in item]
     if failed and not retrieved:
@@ -48,8 +48,8 @@ def _split_item(item: dict[str, object], size: float) -> list[dict[str, object]]
     return [{**item, "id": f"{item['id']}#{n}", "text": piece} for n, piece in enumerate(pieces, 1)]
 
 
-def _retrieve(item: Any, number: int) -> dict[str, object]:
-    """Return an item with its text, or with the error why it has none."""
+def _retrieve_item(item: Any, number: int) -> dict[str, object]:
+    """Return an item with its text, or with the error that prevented reading it."""
     members = _item_members(item)
     identity = {
         name: members[name] for name in ("id", "title", "url") if isinstance(members.get(name), str)

@@ -34,18 +34,21 @@ def validate(
     from jsonschema.exceptions import SchemaError
     from referencing.exceptions import Unresolvable
 
-    validator = _validator(schema, check_formats)
+    validator = _make_validator(schema, check_formats)
     try:
-        for pattern, of_keys in _patterns(schema):
+        for pattern, of_keys in _find_patterns(schema):
             require_bounded(pattern, of_keys=of_keys)
         validator.check_schema(schema)
         breaches = list(islice(validator.iter_errors(data), max_errors + 1))
     except SchemaError as error:
         raise Refused(
-            "bad-data", f"schema: at {_pointer(error.absolute_path)!r}: {_shorten(error.message)}"
+            "bad-data",
+            f"schema: at {_json_pointer(error.absolute_path)!r}: {_shorten_message(error.message)}",
         ) from None
     except Unresolvable as error:
-        raise Refused("bad-data", f"schema: unresolved reference, {_shorten(str(error))}") from None
+        raise Refused(
+            "bad-data", f"schema: unresolved reference, {_shorten_message(str(error))}"
+        ) from None
     except Refused as refused:
         raise Refused(refused.reason, f"schema: {refused}") from None
     except ValueError as error:
@@ -58,14 +61,16 @@ def validate(
     return {"valid": not breaches, "errors": errors, "truncated": len(breaches) > max_errors}
 
 
-def _validator(schema: dict[str, Any], check_formats: bool) -> Validator:
+def _make_validator(schema: dict[str, Any], check_formats: bool) -> Validator:
     from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.validators import extend, validator_for
     from referencing import Registry
 
     validator_class = validator_for(schema, default=None)
     if validator_class is None and "$schema" in schema:
-        raise Refused("bad-data", f"schema: unknown draft {_shorten(str(schema['$schema']))}")
+        raise Refused(
+            "bad-data", f"schema: unknown draft {_shorten_message(str(schema['$schema']))}"
+        )
     # An explicit registry: the default one would fetch remote references.
     checker = FormatChecker(_FORMATS) if check_formats else None
     extended: Any = extend(validator_class or Draft202012Validator, {"pattern": _check_pattern})
@@ -75,21 +80,21 @@ def _validator(schema: dict[str, Any], check_formats: bool) -> Validator:
 
 def _error_entry(error: ValidationError) -> dict[str, object]:
     return {
-        "path": _pointer(error.absolute_path),
-        "message": _shorten(error.message),
+        "path": _json_pointer(error.absolute_path),
+        "message": _shorten_message(error.message),
         "rule": str(error.validator),
     }
 
 
-def _pointer(path: Iterable[str | int]) -> str:
+def _json_pointer(path: Iterable[str | int]) -> str:
     return "".join(f"/{pointer_part(key)}" for key in path)
 
 
-def _shorten(message: str) -> str:
+def _shorten_message(message: str) -> str:
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"
 
 
-def _patterns(schema: object) -> Iterator[tuple[str, bool]]:
+def _find_patterns(schema: object) -> Iterator[tuple[str, bool]]:
     """Yield every text that the schema may use as a regular expression, and whether it is for keys."""
     pending = [schema]
     while pending:
@@ -105,14 +110,14 @@ def _patterns(schema: object) -> Iterator[tuple[str, bool]]:
             yield from (
                 (text, keys)
                 for text, keys in candidates
-                if isinstance(text, str) and _compiles(text)
+                if isinstance(text, str) and _is_valid_pattern(text)
             )
             pending.extend(node.values())
         elif isinstance(node, list):
             pending.extend(node)
 
 
-def _compiles(pattern: str) -> bool:
+def _is_valid_pattern(pattern: str) -> bool:
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError):

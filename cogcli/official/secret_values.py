@@ -216,7 +216,7 @@ def entropy(value: str) -> float:
     return -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
 
 
-def _settings(text: str) -> Iterator[TextSpan]:
+def _find_settings(text: str) -> Iterator[TextSpan]:
     if not _ANY_NAME.search(text):
         return
     for match in _SETTING.finditer(text):
@@ -231,7 +231,7 @@ def _settings(text: str) -> Iterator[TextSpan]:
         yield from _setting_value(match[1], value, is_quoted, start)
 
 
-def _elements(text: str) -> Iterator[TextSpan]:
+def _find_elements(text: str) -> Iterator[TextSpan]:
     for match in _ELEMENT.finditer(text):
         if not _NO_NAME.search(match[1]):
             yield from _setting_value(match[1], match[2], True, match.start(2))
@@ -246,13 +246,13 @@ def _setting_value(name: str, value: str, is_quoted: bool, start: int) -> Iterat
         yield TextSpan(start, start + len(value), "password" if is_password else "secret")
 
 
-def _flags(text: str) -> Iterator[TextSpan]:
+def _find_flags(text: str) -> Iterator[TextSpan]:
     for match in _FLAG.finditer(text):
         if _may_be_secret(match[2], False) and (_is_password(match[2]) or _is_random(match[2], 16)):
             yield TextSpan(*match.span(2), "secret" if _is_random(match[2], 16) else "password")
 
 
-def _headers(text: str) -> Iterator[TextSpan]:
+def _find_headers(text: str) -> Iterator[TextSpan]:
     for match in _HEADER.finditer(text):
         group = 1 if match[1] else 2
         if _may_be_secret(match[group], True) and _is_random(match[group], 16):
@@ -295,10 +295,10 @@ _FINDERS: tuple[Callable[[str], Iterator[TextSpan]], ...] = (
     _web_tokens,
     _vendor_keys,
     _url_passwords,
-    _headers,
-    _flags,
-    _settings,
-    _elements,
+    _find_headers,
+    _find_flags,
+    _find_settings,
+    _find_elements,
 )
 
 

@@ -232,7 +232,7 @@ def split_words(text: str) -> list[str]:
 
 
 def is_content_word(word: str) -> bool:
-    """Return whether a word carries meaning: it has more than one letter and is no stop word."""
+    """Return whether a word has more than one letter and is not a stop word."""
     return len(word) > 1 and word.replace("’", "'") not in STOP_WORDS
 
 

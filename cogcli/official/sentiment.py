@@ -31,7 +31,7 @@ def rate_sentiment(text: str, dimensions: list[str] | None = None) -> dict[str, 
     """
     require_size(text, _MAX_TEXT)
     _require_english(text)
-    scores_of = _analyzer().polarity_scores
+    scores_of = _load_analyzer().polarity_scores
     sentences = split_sentences(text)
     scored_sentences = [
         (sentence, scores_of(" ".join(sentence.text.split()[:_MAX_WORDS])))
@@ -46,16 +46,16 @@ def rate_sentiment(text: str, dimensions: list[str] | None = None) -> dict[str, 
         else 0.0
     )
     known_dimensions = {
-        name: _mean([s[key] for _, s in scored_sentences]) for name, key in _SHARES.items()
+        name: _mean_of([s[key] for _, s in scored_sentences]) for name, key in _SHARES.items()
     }
-    known_dimensions["intensity"] = _mean([abs(scores["compound"]) for scores in rated_scores])
+    known_dimensions["intensity"] = _mean_of([abs(scores["compound"]) for scores in rated_scores])
     return {
-        "sentiment": _label(score, [scores["compound"] for scores in rated_scores]),
+        "sentiment": _sentiment_label(score, [scores["compound"] for scores in rated_scores]),
         "score": score,
         "dimensions": {
             name: known_dimensions.get(str(name)) for name in dimensions or known_dimensions
         },
-        "rationale": _rationale(sentences, len(rated_scores)),
+        "rationale": _rationale_text(sentences, len(rated_scores)),
         "method": "rules:vader",
     }
 
@@ -79,17 +79,17 @@ def _require_english(text: str) -> None:
 
 
 @cache
-def _analyzer() -> Any:
+def _load_analyzer() -> Any:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     return SentimentIntensityAnalyzer()
 
 
-def _mean(values: list[float]) -> float:
+def _mean_of(values: list[float]) -> float:
     return round(sum(values) / len(values), 4) if values else 0.0
 
 
-def _label(score: float, scores: list[float]) -> str:
+def _sentiment_label(score: float, scores: list[float]) -> str:
     if (
         any(value >= 0.3 for value in scores)
         and any(value <= -0.3 for value in scores)
@@ -99,8 +99,8 @@ def _label(score: float, scores: list[float]) -> str:
     return "positive" if score >= _NEUTRAL else "negative" if score <= -_NEUTRAL else "neutral"
 
 
-def _rationale(sentences: list[Sentence], rated_count: int) -> str:
-    score_by_word: dict[str, float] = _analyzer().lexicon
+def _rationale_text(sentences: list[Sentence], rated_count: int) -> str:
+    score_by_word: dict[str, float] = _load_analyzer().lexicon
     rated_words = dict.fromkeys(
         word
         for sentence in sentences

@@ -45,7 +45,7 @@ def embed_by_hash(text: str) -> dict[str, object]:
     vector = [0.0] * _SIZE
     for word, count in counts.items():
         weight = 1 + math.log(count)
-        grams = _grams(word)
+        grams = _letter_grams(word)
         _add_feature(vector, f"w:{word}", 2 * weight)
         for gram in grams:
             _add_feature(vector, f"g:{gram}", weight / math.sqrt(len(grams)))
@@ -53,7 +53,7 @@ def embed_by_hash(text: str) -> dict[str, object]:
     return {"embedding": [round(value / length, 6) for value in vector], "model": _MODEL}
 
 
-def _grams(word: str) -> list[str]:
+def _letter_grams(word: str) -> list[str]:
     bounded_word = f"<{word}>"
     return [
         bounded_word[i : i + size]
@@ -95,18 +95,18 @@ def compare_texts(
         for name in supported
     }
     similarity = round(sum(scores.values()) / len(scores), 4)
-    differences = [] if text_a == text_b else _differences(text_a, text_b)
+    differences = [] if text_a == text_b else _find_differences(text_a, text_b)
     return {
         "similarity": similarity,
         "differences": differences,
-        "summary": _summary(
+        "summary": _summary_text(
             similarity, scores, differences, [name for name in requested if name not in supported]
         ),
         "method": "rules:difflib",
     }
 
 
-def _cosine(text_a: str, text_b: str) -> float:
+def _word_cosine(text_a: str, text_b: str) -> float:
     a, b = (Counter((*content_words(text), *NUMBER.findall(text))) for text in (text_a, text_b))
     if not a or not b:
         return 1.0 if a == b else 0.0
@@ -114,7 +114,7 @@ def _cosine(text_a: str, text_b: str) -> float:
     return min(1.0, product / (math.hypot(*a.values()) * math.hypot(*b.values())))
 
 
-def _sequence(text_a: str, text_b: str) -> float:
+def _sequence_similarity(text_a: str, text_b: str) -> float:
     from difflib import SequenceMatcher
 
     a, b = _normalized_sentences(text_a), _normalized_sentences(text_b)
@@ -139,17 +139,17 @@ def _claims_measure(digits: bool) -> Callable[[str, str], float]:
     return score
 
 
-def _length(text_a: str, text_b: str) -> float:
+def _length_similarity(text_a: str, text_b: str) -> float:
     a, b = sorted(len(text.split()) for text in (text_a, text_b))
     return a / b if b else 1.0
 
 
 _DIMENSIONS: dict[str, Callable[[str, str], float]] = {
-    "wording": _cosine,
-    "sequence": _sequence,
+    "wording": _word_cosine,
+    "sequence": _sequence_similarity,
     "numbers": _claims_measure(True),
     "names": _claims_measure(False),
-    "length": _length,
+    "length": _length_similarity,
 }
 _USUAL = ("wording", "sequence")
 
@@ -165,7 +165,7 @@ def _normalized_sentences(text: str) -> list[str]:
     return sentences
 
 
-def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
+def _find_differences(text_a: str, text_b: str) -> list[dict[str, object]]:
     """Return sentences that differ, in order, then numbers and names that only one text has."""
     from difflib import SequenceMatcher
 
@@ -185,7 +185,7 @@ def _differences(text_a: str, text_b: str) -> list[dict[str, object]]:
     return differences[:_MAX_DIFFERENCES]
 
 
-def _summary(
+def _summary_text(
     similarity: float,
     scores: dict[str, float],
     differences: list[dict[str, object]],

@@ -82,7 +82,10 @@ def synthesize_corpus(
         "next_steps": [s.quote() for s in relevant if _STEP.search(s.passage.text)][:_MAX_LISTED],
     }
     quoted_items = {
-        str(q["item"]) for entries in answer.values() for entry in entries for q in _quotes(entry)
+        str(q["item"])
+        for entries in answer.values()
+        for entry in entries
+        for q in _find_quotes(entry)
     }
     coverage: dict[str, object] = {
         "items": len(items),
@@ -96,7 +99,7 @@ def synthesize_corpus(
     return {**answer, "coverage": coverage, "text": text, "method": "rules:shared-words"}
 
 
-def _quotes(entry: dict[str, object]) -> list[dict[str, object]]:
+def _find_quotes(entry: dict[str, object]) -> list[dict[str, object]]:
     inner = entry.get("quotes")
     return inner if isinstance(inner, list) else [entry]
 
@@ -143,17 +146,17 @@ def _compare_statements(
         elif negated[0] != negated[1]:
             tensions.append({"differ": "negation", "quotes": quotes})
         else:
-            _unite(groups, one, another)
+            _merge_groups(groups, one, another)
     distinct = {id(group): group for group in groups.values()}.values()
     sentence_groups = [[sentences[index] for index in sorted(group)] for group in distinct]
     insights: list[dict[str, object]] = [
         {"items": list(dict.fromkeys(s.item for s in group)), "quotes": [s.quote() for s in group]}
         for group in sentence_groups
     ]
-    return sorted(insights, key=lambda entry: -len(_quotes(entry))), tensions
+    return sorted(insights, key=lambda entry: -len(_find_quotes(entry))), tensions
 
 
-def _unite(groups: dict[int, list[int]], one: int, other: int) -> None:
+def _merge_groups(groups: dict[int, list[int]], one: int, other: int) -> None:
     """Join the groups of two indices."""
     group = groups.get(one, [one])
     other_group = groups.get(other, [other])

@@ -54,14 +54,12 @@ def delimiter_of(text: str) -> str:
 
 
 def table_of(lines: list[tuple[int, list[str]]], header: bool, max_rows: int) -> dict[str, object]:
-    """Return columns with types and rows, as `read_csv` gives them, from (line number, cells)
-    pairs.
-    """
+    """Return the table of (line number, cells) pairs: columns with types, and rows, as in the result of `read_csv`."""
     header_cells = lines.pop(0)[1] if header and lines else []
     names = unique_names(header_cells or [""] * max((len(cells) for _, cells in lines), default=0))
     rows_to_read = lines[:max_rows]
     columns = {
-        name: _typed_column([_cell(cells, index) for _, cells in rows_to_read])
+        name: _typed_column([_cell_at(cells, index) for _, cells in rows_to_read])
         for index, name in enumerate(names)
     }
     return {
@@ -141,7 +139,7 @@ def unique_names(cells: list[str]) -> list[str]:
     return list(names)
 
 
-def _cell(cells: list[str], index: int) -> str:
+def _cell_at(cells: list[str], index: int) -> str:
     return cells[index].strip() if index < len(cells) else ""
 
 
@@ -154,15 +152,15 @@ def _typed_column(cells: list[str]) -> tuple[str, list[object]]:
     return "string", [cell or None for cell in cells]
 
 
-def _integer(cell: str) -> int | None:
+def _parse_integer(cell: str) -> int | None:
     return int(cell) if _INTEGER.fullmatch(cell) else None
 
 
-def _number(cell: str) -> float | None:
+def _parse_number(cell: str) -> float | None:
     return float(cell) if _NUMBER.fullmatch(cell) else None
 
 
-def _boolean(cell: str) -> bool | None:
+def _parse_boolean(cell: str) -> bool | None:
     return {"true": True, "false": False}.get(cell.lower())
 
 
@@ -174,9 +172,9 @@ def _iso_date(cell: str) -> str | None:
 
 
 _TYPES: dict[str, Callable[[str], object]] = {
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
+    "integer": _parse_integer,
+    "number": _parse_number,
+    "boolean": _parse_boolean,
     "date": _iso_date,
 }
 
@@ -197,7 +195,11 @@ def summarize_column(rows: list[dict[str, object]], column: str) -> dict[str, ob
     }
     numbers = [value for value in present if is_number(value)]
     if numbers and len(numbers) == len(present):
-        facts |= {"sum": _rounded_total(numbers), "mean": _mean(numbers), "median": median(numbers)}
+        facts |= {
+            "sum": _rounded_total(numbers),
+            "mean": _mean_of(numbers),
+            "median": median(numbers),
+        }
         facts |= {"min": min(numbers), "max": max(numbers)}
     top = [{"value": value, "count": n} for value, n in common[:_TOP]]
     return {"facts": facts, "top": top, "profile": {"name": column, **facts, "top": top}}
@@ -226,7 +228,7 @@ def total_groups(
 
 def _group_entry(key: str, values: list[object], has_measure: bool) -> dict[str, object]:
     numbers = [value for value in values if is_number(value)]
-    figures = {"sum": _rounded_total(numbers), "mean": _mean(numbers)} if has_measure else {}
+    figures = {"sum": _rounded_total(numbers), "mean": _mean_of(numbers)} if has_measure else {}
     return {"group": key, "count": len(values), **figures}
 
 
@@ -240,5 +242,5 @@ def _rounded_total(numbers: list[int | float]) -> int | float:
     return result if isinstance(result, int) else round(result, 6)
 
 
-def _mean(numbers: list[int | float]) -> float | None:
+def _mean_of(numbers: list[int | float]) -> float | None:
     return round(_rounded_total(numbers) / len(numbers), 6) if numbers else None

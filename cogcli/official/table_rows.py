@@ -53,9 +53,7 @@ def filter_rows(table: list[Record], condition: Record) -> dict[str, object]:
 
 
 def _build_test(condition: object, fields: list[str], depth: int) -> Test:
-    """Return the test of a condition. The columns that it reads are added to `fields`. Raise
-    Refused.
-    """
+    """Return the test of a condition. The columns that the test reads are added to `fields`. Raise Refused."""
     if not isinstance(condition, dict) or not condition:
         raise Refused(
             "bad-data", f"a condition is an object with something in it, found {kind_of(condition)}"
@@ -215,7 +213,7 @@ def aggregate_columns(
         result: Record = {group_by: members[0].get(group_by)} if group_by else {}
         for name, field, function in parsed:
             values = [row.get(field) for row in members] if field else [True] * len(members)
-            result[name] = _figure(
+            result[name] = _compute_figure(
                 function, [value for value in values if value is not None], field
             )
         results.append(result)
@@ -235,7 +233,7 @@ def _parse_aggregation(aggregation: Record) -> tuple[str, str, str]:
     return str(aggregation.get("as") or "_".join(filter(None, (field, function)))), field, function
 
 
-def _figure(function: str, values: list[Any], field: str) -> object:
+def _compute_figure(function: str, values: list[Any], field: str) -> object:
     types = {kind_of(value) for value in values}
     if function in ("sum", "avg", "median") and not all(map(is_number, values)):
         text = f"column {field!r:.60} holds {' and '.join(sorted(types - {'number'}))}"

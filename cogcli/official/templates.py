@@ -24,7 +24,7 @@ def fill_template(template: str, variables: dict[str, object]) -> dict[str, obje
     Texts are inserted verbatim, other values as JSON. A path without a value stays, and is listed
     in `unresolved`.
     """
-    text, unresolved = _fill(template, variables, _as_text)
+    text, unresolved = _fill_paths(template, variables, _as_text)
     return {"text": text, "unresolved": unresolved}
 
 
@@ -40,11 +40,11 @@ def fill_prompt(
         raise Refused(
             "unsupported", f"unknown format {format!r:.40}; known are {', '.join(_FORMATS)}"
         )
-    text, unresolved = _fill(template, variables, _FORMATS[format])
+    text, unresolved = _fill_paths(template, variables, _FORMATS[format])
     return {"prompt": text, "unresolved": unresolved}
 
 
-def _fill(
+def _fill_paths(
     template: str, variables: dict[str, object], write: Callable[[object], str]
 ) -> tuple[str, list[str]]:
     """Return the filled template, and the paths without a value."""
@@ -103,7 +103,9 @@ def merge_items(
     title, heading, name or id, else its number.
     """
     parts = [
-        f"## {_header(item, number)}\n\n{_as_block(item)}" if include_headers else _as_block(item)
+        f"## {_item_header(item, number)}\n\n{_as_block(item)}"
+        if include_headers
+        else _as_block(item)
         for number, item in enumerate(items, 1)
     ]
     if sum(map(len, parts)) + len(separator) * len(parts) > _MAX_TEXT:
@@ -111,7 +113,7 @@ def merge_items(
     return {"text": separator.join(parts), "item_count": len(items)}
 
 
-def _header(item: object, number: int) -> str:
+def _item_header(item: object, number: int) -> str:
     titles = [item[key] for key in _HEADER_KEYS if item.get(key)] if isinstance(item, dict) else []
     return " ".join(_as_text(titles[0]).split()) if titles else f"Item {number}"
 

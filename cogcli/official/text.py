@@ -89,7 +89,9 @@ def split_sections(text: str, max_level: int = 6, numbered: bool = False) -> dic
             bodies.append((level, title, [line] if line else []))
         else:
             bodies[-1][2].append(line)
-    sections = [_section(level, title, body) for level, title, body in bodies if level or any(body)]
+    sections = [
+        _build_section(level, title, body) for level, title, body in bodies if level or any(body)
+    ]
     levels = [level for level, _, _ in bodies if level]
     measures = {
         "sections": len(sections),
@@ -103,7 +105,7 @@ def split_sections(text: str, max_level: int = 6, numbered: bool = False) -> dic
     }
 
 
-def _section(level: int, title: str, body: list[str]) -> dict[str, object]:
+def _build_section(level: int, title: str, body: list[str]) -> dict[str, object]:
     words = sum(len(line.split()) for line in body)
     return {"level": level, "title": title, "text": "\n".join(body).strip("\n"), "words": words}
 
@@ -145,9 +147,8 @@ def _changelog_lines(text: str) -> list[tuple[int, str, str]]:
 
 
 def _clause_lines(text: str) -> list[tuple[int, str, str]]:
-    """Return the lines with numbered clauses as headings of level 1, in the same form.
-
-    The title is the number with a short first sentence, or with a short line of its own.
+    """Return the lines with numbered clauses as headings of level 1, as in `_lines_with_headings`. The title is the
+    number with a short first sentence, or with a short separate line.
     """
     result: list[tuple[int, str, str]] = []
     lines, expected_numbers = text.splitlines(), {0, 1}

@@ -40,7 +40,7 @@ def cluster_themes(
     common = set(stems(context or ""))
     counts = [Counter(term for term in stems(text) if term not in common) for text in texts]
     item_count = Counter(term for terms in counts for term in terms)
-    vectors = [_vector(terms, item_count, len(texts)) for terms in counts]
+    vectors = [_weight_vector(terms, item_count, len(texts)) for terms in counts]
     if not any(vectors):
         raise Refused("no-evidence", "no item holds a word to compare")
     items_by_label = _items_by_label(texts, hint_labels or [])
@@ -52,7 +52,8 @@ def cluster_themes(
     groups.sort(key=lambda group: (-len(group[1]), sorted(texts[i] for i in group[1])))
     largest = groups[: max(1, int(max_clusters))]
     clusters = [
-        _cluster(label or _label(ids, texts), ids, items, vectors) for label, ids in largest
+        _build_cluster(label or _common_words(ids, texts), ids, items, vectors)
+        for label, ids in largest
     ]
     clustered = {index for _, ids in largest for index in ids}
     unclustered = [item for index, item in enumerate(items) if index not in clustered]
@@ -70,7 +71,7 @@ def cluster_themes(
     }
 
 
-def _vector(counts: Counter[str], spread: Counter[str], size: int) -> Vector:
+def _weight_vector(counts: Counter[str], spread: Counter[str], size: int) -> Vector:
     weights = {
         term: (1 + math.log(n)) * math.log(1 + size / spread[term]) for term, n in counts.items()
     }
@@ -79,7 +80,7 @@ def _vector(counts: Counter[str], spread: Counter[str], size: int) -> Vector:
     return {term: weights[term] / length for term in best}
 
 
-def _cosine(one: Vector, other: Vector) -> float:
+def _cosine_similarity(one: Vector, other: Vector) -> float:
     small, large = sorted((one, other), key=len)
     return math.fsum(weight * large[term] for term, weight in small.items() if term in large)
 
@@ -107,7 +108,7 @@ def _link_clusters(vectors: list[Vector], free: list[int]) -> list[list[int]]:
     members = {n: [i] for n, i in enumerate(sorted(free, key=lambda i: sorted(vectors[i].items())))}
     similarity: dict[tuple[int, int], float] = {}
     for one, another in combinations(members, 2):
-        similarity[one, another] = similarity[another, one] = _cosine(
+        similarity[one, another] = similarity[another, one] = _cosine_similarity(
             vectors[members[one][0]], vectors[members[another][0]]
         )
     closest = [
@@ -134,7 +135,7 @@ def _link_clusters(vectors: list[Vector], free: list[int]) -> list[list[int]]:
     return [sorted(ids) for ids in members.values() if len(ids) > 1]
 
 
-def _label(ids: list[int], texts: list[str]) -> str:
+def _common_words(ids: list[int], texts: list[str]) -> str:
     """Return the words that most items of a cluster contain."""
     count_by_word = Counter(word for index in ids for word in set(content_words(texts[index])))
     ranked = sorted(
@@ -144,10 +145,12 @@ def _label(ids: list[int], texts: list[str]) -> str:
     return ", ".join(ranked[:_LABEL_WORDS]) or texts[ids[0]][:60]
 
 
-def _cluster(
+def _build_cluster(
     label: str, ids: list[int], items: list[object], vectors: list[Vector]
 ) -> dict[str, object]:
-    pairs = [_cosine(vectors[i], vectors[j]) for i in ids[:50] for j in ids[:50] if i < j]
+    pairs = [
+        _cosine_similarity(vectors[i], vectors[j]) for i in ids[:50] for j in ids[:50] if i < j
+    ]
     cohesion = round(math.fsum(pairs) / len(pairs), 3) if pairs else 1.0
     return {
         "label": label,

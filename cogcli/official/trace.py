@@ -84,8 +84,8 @@ def analyze_trace(
         "decision_graph": _decision_graph(state),
         "assumptions": state["assumptions"],
         "alternative_paths": state["alternatives"],
-        "risk_candidates": _risks(state, _parse_thresholds(thresholds)),
-        "summary": _summary(goal, state),
+        "risk_candidates": _find_risks(state, _parse_thresholds(thresholds)),
+        "summary": _summary_text(goal, state),
     }
     if state["confidences"]:
         views["confidence"] = round(math.fsum(state["confidences"]) / len(state["confidences"]), 4)
@@ -179,12 +179,12 @@ def _apply_event(state: dict[str, Any], event: object) -> None:
         state["last_at"] = max(state["last_at"] or time, time)
     for record in list_of(members, "step_records"):
         if isinstance(record, dict) and first_text(record, "id"):
-            step = _step(state, str(record["id"]))
+            step = _step_state(state, str(record["id"]))
             step["uses"] = record.get("capability", record.get("uses")) or step["uses"]
             step["depends_on"] = [str(one) for one in list_of(record, "depends_on")]
     name = first_text(members, "step_id", "step", "node_id", "node")
     if name:
-        _apply_to_step(_step(state, name), kind, members, event)
+        _apply_to_step(_step_state(state, name), kind, members, event)
     _add_statements(state, kind, members, name, index)
 
 
@@ -241,7 +241,7 @@ def _add_statements(
         _add_entry(state["confidences"], confidence)
 
 
-def _step(state: dict[str, Any], name: str) -> dict[str, Any]:
+def _step_state(state: dict[str, Any], name: str) -> dict[str, Any]:
     found: dict[str, Any] = state["steps"].setdefault(name, {**_NEW_STEP, "depends_on": []})
     return found
 
@@ -269,7 +269,7 @@ def _decision_graph(state: dict[str, Any]) -> dict[str, object]:
     return {"nodes": nodes, "edges": edges}
 
 
-def _risks(state: dict[str, Any], limits: dict[str, float]) -> list[dict[str, object]]:
+def _find_risks(state: dict[str, Any], limits: dict[str, float]) -> list[dict[str, object]]:
     risks: list[dict[str, object]] = []
     for name, step in state["steps"].items():
         flags = (
@@ -289,11 +289,11 @@ def _risks(state: dict[str, Any], limits: dict[str, float]) -> list[dict[str, ob
             risks.append({"kind": "refused", "severity": "medium", "text": text, **place})
     return risks + [
         {"kind": "threshold", "severity": "high", "text": text}
-        for text in _breaches(_metrics(state), limits)
+        for text in _find_breaches(_compute_metrics(state), limits)
     ]
 
 
-def _summary(goal: str, state: dict[str, Any]) -> str:
+def _summary_text(goal: str, state: dict[str, Any]) -> str:
     counts = Counter(step["status"] for step in state["steps"].values())
     steps = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     times = f" from {state['first_at']} to {state['last_at']}" if state["first_at"] else ""
@@ -314,17 +314,17 @@ def monitor_trace(
     step_ms, open, events. Raise Refused `no-evidence` for a trace without either, `bad-data` for an
     unknown threshold.
     """
-    metrics = _metrics(trace)
+    metrics = _compute_metrics(trace)
     if not metrics:
         raise Refused("no-evidence", "the trace has neither steps nor metrics")
-    alerts = _breaches(metrics, _parse_thresholds(thresholds))
+    alerts = _find_breaches(metrics, _parse_thresholds(thresholds))
     flags = [name for name in ("failed", "retries", "open") if metrics.get(name)]
     status = "alert" if alerts else "warning" if flags else "ok"
     answer: dict[str, object] = {"status": status, "risk_flags": flags, "alerts": alerts}
     return answer | {"metrics": metrics, "method": "rules:thresholds"}
 
 
-def _metrics(trace: dict[str, Any]) -> dict[str, float]:
+def _compute_metrics(trace: dict[str, Any]) -> dict[str, float]:
     steps_member = trace.get("steps")
     entries = (
         list(steps_member.values()) if isinstance(steps_member, dict) else list_of(trace, "steps")
@@ -367,6 +367,6 @@ def _parse_thresholds(thresholds: dict[str, object] | None) -> dict[str, float]:
     return limits
 
 
-def _breaches(metrics: dict[str, float], limits: dict[str, float]) -> list[str]:
+def _find_breaches(metrics: dict[str, float], limits: dict[str, float]) -> list[str]:
     exceeded = [name for name, limit in limits.items() if metrics.get(name, 0) > limit]
     return [f"{name} is {metrics[name]}, over {limits[name]}" for name in exceeded]

@@ -57,12 +57,12 @@ def extract(count: int, width: int, content: bytes = b"") -> dict[str, object]:
 
     try:
         with av.open(io.BytesIO(content), mode="r") as container:
-            return {"frames": _frames(container, count, width)}
+            return {"frames": _select_frames(container, count, width)}
     except (av.FFmpegError, ValueError, EOFError) as error:
         raise Refused("bad-data", f"not a readable video ({error!s:.120})") from None
 
 
-def _frames(container: InputContainer, count: int, width: int) -> list[dict[str, object]]:
+def _select_frames(container: InputContainer, count: int, width: int) -> list[dict[str, object]]:
     if not container.streams.video:
         raise Refused("unsupported", "it has no pictures")
     stream = container.streams.video[0]
@@ -98,11 +98,11 @@ def _frame_entry(frame: VideoFrame, time: float, width: int) -> dict[str, object
         raise Refused("too-large", f"a frame of {frame.width} x {frame.height} pixels")
     narrow = min(width, frame.width)
     height = max(1, round(frame.height * narrow / frame.width))
-    png = base64.b64encode(_png(frame, narrow, height)).decode()
+    png = base64.b64encode(_encode_png(frame, narrow, height)).decode()
     return {"time": round(time, 3), "width": narrow, "height": height, "png": png}
 
 
-def _png(frame: VideoFrame, width: int, height: int) -> bytes:
+def _encode_png(frame: VideoFrame, width: int, height: int) -> bytes:
     from fractions import Fraction
 
     import av

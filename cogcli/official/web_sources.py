@@ -59,7 +59,7 @@ def verify_source(url: str, trusted_hosts: list[str] | None = None) -> dict[str,
             "reason": "it is not an http or https address",
             "normalized_source": {"url": url},
         }
-    host = _host(parts)
+    host = _resolved_host(parts)
     mixed_label = next((label for label in _readable_labels(host) if _mixes_scripts(label)), "")
     trusted_host = next((name for name in trusted_hosts or () if _is_host_of(host, name)), "")
     checks = {
@@ -88,7 +88,7 @@ def _result_item(result: Any, *, deep: bool) -> dict[str, object] | None:
     identity: dict[str, object] = {
         "id": hashlib.sha256((address or snippet).encode("utf-8", "replace")).hexdigest()[:12],
         "title": " ".join(first_text(result, "title", "name").split())
-        or (parts and _host(parts))
+        or (parts and _resolved_host(parts))
         or "",
         "url": address,
     }
@@ -113,10 +113,10 @@ def _parse_url(url: str) -> SplitResult | None:
         return None
     if parts.scheme not in _PORTS or "@" in parts.netloc or port == 0:
         return None
-    return parts if _host(parts) else None
+    return parts if _resolved_host(parts) else None
 
 
-def _host(parts: SplitResult) -> str:
+def _resolved_host(parts: SplitResult) -> str:
     """Return the host in the form in which it is resolved; empty if there is none."""
     name = (parts.hostname or "").removesuffix(".")
     if ":" in name:
@@ -133,7 +133,7 @@ def _normalize_url(parts: SplitResult) -> str:
     """Return one form for addresses of the same page: ASCII host, no default port, fragment or
     tracking parameter.
     """
-    host = _host(parts)
+    host = _resolved_host(parts)
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
     pairs = (
@@ -170,6 +170,6 @@ def _is_public(host: str) -> bool:
 
 
 def _is_host_of(host: str, name: str) -> bool:
-    """Return whether a host is a listed one or a subdomain of it."""
+    """Return whether a host equals a listed one or is a subdomain of it."""
     listed = name.strip().lower().removesuffix(".").removeprefix("*.")
     return bool(listed) and (host == listed or host.endswith(f".{listed}"))

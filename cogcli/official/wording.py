@@ -98,21 +98,21 @@ def rate_risks(risks: list[dict[str, object]]) -> dict[str, object]:
     A risk counts 1, 3 or 5 by its `severity`. The level is high from one high risk or 10 points,
     medium from 4.
     """
-    severities = [_severity(index, risk) for index, risk in enumerate(risks, 1)]
+    severities = [_severity_word(index, risk) for index, risk in enumerate(risks, 1)]
     counts = {severity: severities.count(severity) for severity in reversed(_WEIGHTS)}
     score = sum(_WEIGHTS[severity] for severity in severities)
     order = sorted(range(len(risks)), key=lambda i: (-_WEIGHTS[severities[i]], i))
     ranked = [risks[i] for i in order]
     return {
-        "level": _level(score, counts["high"]),
+        "level": _level_word(score, counts["high"]),
         "score": score,
         "counts": counts,
         "ranked": ranked,
-        "summary": _summary(counts, ranked),
+        "summary": _summary_text(counts, ranked),
     }
 
 
-def _severity(position: int, risk: dict[str, object]) -> str:
+def _severity_word(position: int, risk: dict[str, object]) -> str:
     severity = risk.get("severity")
     if isinstance(severity, str) and severity in _WEIGHTS:
         return severity
@@ -121,13 +121,13 @@ def _severity(position: int, risk: dict[str, object]) -> str:
     )
 
 
-def _level(score: int, high: int) -> str:
+def _level_word(score: int, high: int) -> str:
     if high or score >= 10:
         return "high"
     return "medium" if score >= 4 else "low" if score else "none"
 
 
-def _summary(counts: dict[str, int], ranked: list[dict[str, object]]) -> str:
+def _summary_text(counts: dict[str, int], ranked: list[dict[str, object]]) -> str:
     if not ranked:
         return "No findings."
     parts = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)

@@ -207,20 +207,20 @@ def request_schema(value: object, inputs: Fields) -> RequestType | None:
     """Return the type of a request value; None for a faulty template, which the binding's shape
     check reports."""
     if isinstance(value, str):
-        return _text(value, inputs)
+        return _type_of_text(value, inputs)
     if is_literal(value):
         return RequestType({"const": value[LITERAL]})
     if is_file(value) or is_data(value):
         inner = request_schema(value.get(FILE, value.get(DATA)), inputs)
         return inner and RequestType({"type": "string"}, inner.maybe)
     if isinstance(value, dict):
-        return _object(value, inputs)
+        return _type_of_object(value, inputs)
     if isinstance(value, list):
-        return _list(value, inputs)
+        return _type_of_list(value, inputs)
     return RequestType({"const": value})
 
 
-def _text(text: str, inputs: Fields) -> RequestType | None:
+def _type_of_text(text: str, inputs: Fields) -> RequestType | None:
     try:
         parts, slots = parse_template(text), slots_of(text)
     except TemplateFault:
@@ -244,7 +244,7 @@ def _input_at(path: tuple[str, ...], inputs: Fields) -> RequestType | None:
     return RequestType(found.schema, maybe, f"input.{'.'.join(path)}")
 
 
-def _object(value: Json, inputs: Fields) -> RequestType | None:
+def _type_of_object(value: Json, inputs: Fields) -> RequestType | None:
     bundle = Bundle()
     properties: Json = {}
     required = []
@@ -264,9 +264,8 @@ def _object(value: Json, inputs: Fields) -> RequestType | None:
     return RequestType(bundle.whole(shape))
 
 
-def _list(value: list[object], inputs: Fields) -> RequestType | None:
-    """Return the type of a list. Absent items are dropped, so that only its least and greatest
-    length are known."""
+def _type_of_list(value: list[object], inputs: Fields) -> RequestType | None:
+    """Return the type of a list. Absent items are dropped, so that only its minimum and maximum length are known."""
     bundle = Bundle()
     items = [request_schema(item, inputs) for item in value]
     known = [item for item in items if item is not None]
@@ -284,19 +283,19 @@ def _list(value: list[object], inputs: Fields) -> RequestType | None:
 def schema_of(field: FieldSpec) -> Json:
     """Return the schema of the values that fit a field. It admits null only for the type `any`."""
     bundle = Bundle()
-    return bundle.whole(_part(field, bundle))
+    return bundle.whole(_field_schema(field, bundle))
 
 
 _JSON_TYPES: Final = {"file": "object"}
 """The types of JSON for those of fields that JSON has not: a file is its path, name, size and SHA-256."""
 
 
-def _part(field: FieldSpec, bundle: Bundle) -> Json:
+def _field_schema(field: FieldSpec, bundle: Bundle) -> Json:
     found: Json = {} if field.type == "any" else {"type": _JSON_TYPES.get(field.type, field.type)}
     if field.enum is not None:
         found["enum"] = field.enum
     if field.items is not None:
-        found["items"] = _part(field.items, bundle)
+        found["items"] = _field_schema(field.items, bundle)
     if field.schema is not None:
         fragment = field.schema
         closed = SchemaBundler(fragment if isinstance(fragment, dict) else {}).bundle(fragment, ())

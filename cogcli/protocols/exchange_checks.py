@@ -26,10 +26,9 @@ class Frame(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One check.
-
-    `detail` describes the finding. `frame` is its place in the reply or in the file. `code` is the
-    code of a result that fails because of it."""
+    """One check. `detail` describes the finding, and `frame` is its place in the reply or in the file. `code` is the
+    error code of a result that this check fails.
+    """
 
     name: str
     passed: bool

@@ -94,7 +94,7 @@ class InvokerContext(NamedTuple):
 
 
 class InvocationRequest(NamedTuple):
-    """One attempt. `payload` is the invoker's own copy."""
+    """One attempt. `payload` is the invoker's private copy."""
 
     service: Service
     binding: Binding
@@ -180,10 +180,9 @@ class CallMeta(NamedTuple):
     """Notices about the server: lines that are no messages, and requests that were refused."""
 
     def to_payload(self) -> Json:
-        """Return the members of one entry of `attempts[]`, without empty ones and without `usage`,
-        which the event holds.
-
-        `status` becomes `status_code`, because an attempt's own `status` is success or failed."""
+        """Return the members of one entry of `attempts[]`, without empty ones and without `usage`, which the event
+        contains. `status` becomes `status_code`, because an attempt's own `status` is success or failed.
+        """
         if self == _EMPTY:  # as for most functions
             return {}
         members = self._asdict()

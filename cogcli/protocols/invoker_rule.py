@@ -89,13 +89,13 @@ def succeed(seen: ReceivedRequest) -> ServerReply:
 
 
 class RuleCase(NamedTuple):
-    """One call and its expectations: an error or outputs, and the requests that the server
-    received.
+    """One call and its expectations: an error or outputs, and the requests that the server received.
 
-    Replies in a sequence are sent in turn, and the last one repeats. Without `error` the call must
-    succeed. `says` is part of its message or hint. `sent` extracts a value from the requests that
-    must equal `wanted`. `within` limits the seconds. No file contains `hidden`. `fault` returns any
-    other fault, empty for none. No request may reach `elsewhere`."""
+    Replies in a sequence are sent in order, and the last one repeats. Without `error` the call must succeed. Its
+    message or hint must contain `says`. `sent` extracts a value from the requests that must equal `wanted`. `within`
+    limits the seconds. No file may contain `hidden`. `fault` returns any other fault, empty for none. No request may
+    reach `elsewhere`.
+    """
 
     answering: Responder | Sequence[ServerReply] | None = succeed
     call: RuleCall = RuleCall()

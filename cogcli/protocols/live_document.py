@@ -78,10 +78,9 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
 
 
 def fetch_document(service: Service, context: InvokerContext, seconds: float) -> Json:
-    """Return the document that a service publishes now; every `$ref` in it resolves.
-
-    Raise the errors of a call, RejectedError if there is no document, and ServerFaultError if the
-    reply is not one."""
+    """Return the document that a service publishes now. Every `$ref` in it resolves. Raise the errors of a call,
+    RejectedError without a document, and ServerFaultError if the reply is not a document.
+    """
     described = PROTOCOLS[service.kind].document
     if described is None:
         text = f"service `{service.id}`: a service of kind {service.kind} publishes no document"

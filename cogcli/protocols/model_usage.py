@@ -45,7 +45,7 @@ class ModelUsage(NamedTuple):
     """A notice per refused count."""
 
     def add_to(self, meta: CallMeta) -> CallMeta:
-        """Return the record of a call with these values added. Notices about refused counts come last."""
+        """Return the record of a call with these values added. Notices about refused counts are last."""
         return meta._replace(
             usage=self.usage,
             model=self.model,
@@ -65,7 +65,7 @@ def usage_of(body: object, usage: Json | None = None) -> ModelUsage:
         counts, more = _token_counts(reply.usage)
         refused = (*refused, *more)
     reason = reply.choices[0].finish_reason if reply.choices else reply.finish_reason
-    return ModelUsage(counts, _name(reply.model), _name(reason), refused[:_MAX_NOTICES])
+    return ModelUsage(counts, _model_name(reply.model), _model_name(reason), refused[:_MAX_NOTICES])
 
 
 def _token_counts(usage: Json | None) -> tuple[dict[str, int] | None, tuple[str, ...]]:
@@ -90,5 +90,5 @@ def _token_counts(usage: Json | None) -> tuple[dict[str, int] | None, tuple[str,
     return counts or None, tuple(refused)
 
 
-def _name(value: str | None) -> str | None:
+def _model_name(value: str | None) -> str | None:
     return value if value and len(value) <= _LONGEST_NAME else None

@@ -34,9 +34,9 @@ class Secrets:
         self._known = Redactor()
 
     def mask_text(self, text: str) -> str:
-        """Return the text with the secrets resolved so far masked.
-
-        Mask before cutting: half a secret is not recognized."""
+        """Return the text with the secrets resolved so far masked. Mask before truncating, because a partial secret is
+        not recognized.
+        """
         return self._known.mask_text(text)
 
     def cut_text(self, text: str, maximum: int) -> str:
@@ -46,15 +46,15 @@ class Secrets:
         return masked if len(masked) <= maximum else f"{masked[: maximum - 1]}…"
 
     def mask_bytes(self, data: bytes) -> bytes:
-        """Return the bytes with the secrets resolved so far masked, unchanged without one. They may
-        be no text."""
+        """Return the bytes with the secrets resolved so far masked, unchanged if none occurs. They need not be text."""
         text = data.decode("latin-1")
         masked = self._known.mask_text(text)
         return data if masked is text else masked.encode("latin-1")
 
     def mask_value(self, value: _Value) -> _Value:
-        """Return a JSON value with the secrets resolved so far masked, and every value under a key
-        that names a secret."""
+        """Return a JSON value with the secrets resolved so far masked, and also every value whose key denotes a
+        secret.
+        """
         masked: _Value = self._known.mask(value)
         return masked
 
@@ -64,10 +64,9 @@ class Secrets:
         return masked
 
     def check_quietly(self, check: Callable[[_Value], _Result], value: _Value) -> _Result:
-        """Return the result of a check of a foreign value. Raise the errors of the check.
-
-        Its errors quote the value. If the check fails and the value holds a secret, the masked
-        value is checked instead."""
+        """Return the result of a check of a foreign value. Raise the errors of the check, which quote the value. If the
+        check fails and the value contains a secret, the masked value is checked instead.
+        """
         try:
             return check(value)
         except RuntimeErrorBase:
@@ -84,16 +83,15 @@ class Secrets:
         return value
 
     def read(self, ref: str) -> str:
-        """Return the value at a place that may hold no secret, such as the name of a user. Raise the
-        errors of `resolve`."""
+        """Return the value of a reference that may be public, such as a user name. Raise the errors of `resolve`."""
         if ref.startswith(_FILE):
             return _from_file(ref[len(_FILE) :])
         if ref.startswith(_KEYRING):
             return _from_keyring(ref[len(_KEYRING) :])
-        return self._variable(ref.removeprefix(_ENV))
+        return self._read_variable(ref.removeprefix(_ENV))
 
     def has(self, ref: str) -> bool:
-        """Return whether a place may give a value: a variable that is set, or any file or keyring."""
+        """Return whether a reference may have a value: a variable that is set, or any file or keyring."""
         is_elsewhere = ref.startswith((_FILE, _KEYRING))
         return is_elsewhere or bool(self._environ.get(ref.removeprefix(_ENV)))
 
@@ -108,13 +106,13 @@ class Secrets:
         ServiceResolutionError `env.missing`."""
         return PLACEHOLDER.sub(lambda match: self.resolve(_ENV + match[1]), text)
 
-    def _variable(self, name: str) -> str:
+    def _read_variable(self, name: str) -> str:
         value = self._environ.get(name, "")
         if not value:
             state = "empty" if name in self._environ else "not set"
-            raise _missing(f"environment variable `{name}` is {state}", f"export {name}=…")
+            raise _missing_error(f"environment variable `{name}` is {state}", f"export {name}=…")
         if bad_byte(value):  # naming the byte would reveal part of the secret
-            raise _missing(f"environment variable `{name}` is not UTF-8", f"export {name}=…")
+            raise _missing_error(f"environment variable `{name}` is not UTF-8", f"export {name}=…")
         return value
 
 
@@ -122,27 +120,29 @@ def _from_file(path: str) -> str:
     try:
         descriptor = os.open(path, _READ)
     except OSError as error:
-        raise _missing(
+        raise _missing_error(
             f"secret file `{path}`: {error.strerror}", "name a file of your own"
         ) from error
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
             text = f"secret file `{path}` is not a regular file of its owner alone"
-            raise _missing(text, f"chmod 600 {quote(path)}")
+            raise _missing_error(text, f"chmod 600 {quote(path)}")
         data = os.read(descriptor, MAX_FILE + 1)
     finally:
         os.close(descriptor)
     if len(data) > MAX_FILE:
-        raise _missing(
+        raise _missing_error(
             f"secret file `{path}` has more than {MAX_FILE:,} bytes", "name a smaller one"
         )
     try:
         value = data.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise _missing(f"secret file `{path}` is not UTF-8 text", "save it as UTF-8") from error
+        raise _missing_error(
+            f"secret file `{path}` is not UTF-8 text", "save it as UTF-8"
+        ) from error
     if not value:
-        raise _missing(f"secret file `{path}` is empty", "put the secret there")
+        raise _missing_error(f"secret file `{path}` is empty", "put the secret there")
     return value
 
 
@@ -157,11 +157,13 @@ def _from_keyring(name: str) -> str:
     except Exception as error:  # backends raise any exception
         raise _keyring_error(f"no usable keyring: {type(error).__name__}") from error
     if not value:
-        raise _missing(f"the keyring holds nothing for `{name}`", f"keyring set {service} {user}")
+        raise _missing_error(
+            f"the keyring holds nothing for `{name}`", f"keyring set {service} {user}"
+        )
     return value
 
 
-def _missing(message: str, hint: str) -> ServiceResolutionError:
+def _missing_error(message: str, hint: str) -> ServiceResolutionError:
     return ServiceResolutionError("env.missing", message, hint=hint, left=False)
 
 

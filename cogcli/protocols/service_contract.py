@@ -81,7 +81,7 @@ class _ContractChecks:
 
     def check(self, binding: Binding, capability: Capability, service: Service) -> None:
         """Report the problems of one binding."""
-        source = self._source(service)
+        source = self._find_source(service)
         if source is None:
             return
         names = (
@@ -96,18 +96,20 @@ class _ContractChecks:
             found = self._protocol.contract().binding(binding, capability, service, source.data)
             return complete_findings(binding, capability, found)
 
-        for finding in self._findings(names, source, judge):
+        for finding in self._cached_findings(names, source, judge):
             if finding.about == "binding":
-                _report(self._context.report(binding.file), f"binding `{binding.id}`", finding)
+                _report_finding(
+                    self._context.report(binding.file), f"binding `{binding.id}`", finding
+                )
             else:
                 self._report_service_finding(service, finding)
 
     def check_service(self, service: Service) -> None:
         """Report the problems of one service's document or lock."""
-        source = self._source(service)
+        source = self._find_source(service)
         if source is not None and self._protocol.described_by(service) in (DOCUMENT, LOCK):
             names = (f"service:{service.id}",)
-            for finding in self._findings(
+            for finding in self._cached_findings(
                 names, source, lambda: self._protocol.contract().service(service)
             ):
                 self._report_service_finding(service, finding)
@@ -126,15 +128,15 @@ class _ContractChecks:
                 file = self._context.display_path(document, relative_to=service.file)
                 self._context.documents.setdefault(file, set()).add(service.file)
                 report = self._context.report(file)
-            _report(report, f"service `{service.id}`", finding)
+            _report_finding(report, f"service `{service.id}`", finding)
 
-    def _source(self, service: Service) -> Source | None:
+    def _find_source(self, service: Service) -> Source | None:
         if service.id not in self._sources:
             data = source_bytes(service, self._protocol.described_by(service))
             self._sources[service.id] = None if data is None else Source(data, digest(data))
         return self._sources[service.id]
 
-    def _findings(
+    def _cached_findings(
         self, names: tuple[str, ...], source: Source, judge: Callable[[], Iterable[ContractFinding]]
     ) -> Iterable[ContractFinding]:
         """Return the cached findings, else new ones, which are then cached."""
@@ -161,16 +163,16 @@ class _ContractChecks:
         ]
 
 
-def _report(report: ProblemReport, subject: str, finding: ContractFinding) -> None:
+def _report_finding(report: ProblemReport, subject: str, finding: ContractFinding) -> None:
     code, severity, path, message, hint, key, about, line, column = finding
-    said = f"{subject}: {_line(message)}"
+    said = f"{subject}: {_one_line(message)}"
     if about == "document":
-        report.place(code, severity, (line, column), said, hint=_line(hint))
+        report.place(code, severity, (line, column), said, hint=_one_line(hint))
     else:
-        report.add(code, severity, path, said, hint=_line(hint), key=key)
+        report.add(code, severity, path, said, hint=_one_line(hint), key=key)
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return text with foreign parts as one line of at most 500 characters."""
     plain = "".join(char if char.isprintable() else " " for char in text)
     return plain if len(plain) <= _MAX_LENGTH else f"{plain[: _MAX_LENGTH - 1]}…"
@@ -182,7 +184,7 @@ def source_bytes(service: Service, described_by: str) -> bytes | None:
     if described_by == LOCK:
         from cogcli.specs.lock import MAX_BYTES, NAME
 
-        return _bytes(os.path.join(service.root, NAME), MAX_BYTES)
+        return _bytes_or_reason(os.path.join(service.root, NAME), MAX_BYTES)
     if described_by == SOURCE:
         return _code_bytes(service)
     return _document_bytes(service) if described_by == DOCUMENT else None
@@ -210,7 +212,7 @@ def _document_bytes(service: Service) -> bytes | None:
 
 def _module_bytes(module: str, root: str) -> bytes | None:
     file = module_file(module, root)
-    return _bytes(file, _MAX_SOURCE) if file else None
+    return _bytes_or_reason(file, _MAX_SOURCE) if file else None
 
 
 def source_file(service: Service, described_by: str) -> str:
@@ -225,9 +227,8 @@ def source_file(service: Service, described_by: str) -> str:
     return os.path.realpath(identity.path) if identity else ""
 
 
-def _bytes(path: str, limit: int) -> bytes:
-    """Return a file's bytes, or the reason why it cannot be read, on which the verdict then
-    depends."""
+def _bytes_or_reason(path: str, limit: int) -> bytes:
+    """Return a file's bytes. If it cannot be read, return the reason, so that the cached findings depend on it."""
     try:
         return read_regular(path, limit=limit)
     except UnreadableFile as refused:

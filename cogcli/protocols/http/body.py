@@ -26,22 +26,22 @@ class EncodedBody(NamedTuple):
 
 
 def encode_body(declared: Body, value: object, files: OpenFiles) -> EncodedBody:
-    """Return a body in its declared form. Its files are opened by `files`, and sent from there.
-
-    Raise RequestMappingError `request.value` for a value that has no such form, and the errors of
-    `OpenFiles.open`.
+    """Return a body in its declared form. `files` opens its files and keeps them open for sending. Raise
+    RequestMappingError `request.value` for a value that does not fit the form, and the errors of `OpenFiles.open`.
     """
     if declared.kind == "bytes":
-        return _file(declared, files.open(value, _THE_BODY))
+        return _encode_file(declared, files.open(value, _THE_BODY))
     if declared.kind == "json":
         return EncodedBody(json_bytes(value, _THE_BODY), declared.media_type)
     if declared.kind == "text":
-        return EncodedBody(_text(scalar(value, _THE_BODY), _THE_BODY), _with_charset(declared))
+        return EncodedBody(
+            _text_bytes(scalar(value, _THE_BODY), _THE_BODY), _with_charset(declared)
+        )
     if not isinstance(value, dict):
         raise unsendable_value_error(f"the body is {kind_of(value)}, a form is an object")
     if declared.kind == "multipart":
-        return _multipart(declared, value, files)
-    return _form(declared, value)
+        return _encode_multipart(declared, value, files)
+    return _encode_form(declared, value)
 
 
 def _with_charset(declared: Body) -> str:
@@ -49,24 +49,24 @@ def _with_charset(declared: Body) -> str:
     return declared.media_type if has_parameters else f"{declared.media_type}; charset=utf-8"
 
 
-def _text(value: str, name: str) -> bytes:
+def _text_bytes(value: str, name: str) -> bytes:
     try:
         return value.encode()
     except UnicodeEncodeError as error:
         raise unsendable_value_error(f"{name} holds a lone surrogate") from error
 
 
-def _form(declared: Body, value: Json) -> EncodedBody:
+def _encode_form(declared: Body, value: Json) -> EncodedBody:
     fields: dict[str, list[str]] = {}
     for name, member in value.items():
         for key, text in _form_pairs(name, member, declared.encodings.get(name, _NO_ENCODING)):
-            _text(text, f"`{name}`")
+            _text_bytes(text, f"`{name}`")
             fields.setdefault(key, []).append(text)
     return EncodedBody(form_bytes(fields), declared.media_type)
 
 
 def _form_pairs(name: str, value: object, how: PartEncoding) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of one member of a form. A list is repeated, null gives none."""
+    """Yield the pairs of one member of a form. A list yields a pair for each item, null yields none."""
     if value is None:
         return
     if how.style == "deepObject" and isinstance(value, dict | list):
@@ -97,15 +97,15 @@ def _member_text(value: object, name: str) -> str:
     return "" if value is None else scalar(value, name)
 
 
-def _file(declared: Body, file: OpenFile) -> EncodedBody:
-    """Return a body that is one file. A range of types becomes the type that the file's name has."""
+def _encode_file(declared: Body, file: OpenFile) -> EncodedBody:
+    """Return a body that is one file. A range of media types becomes the type for the file's name."""
     media_type = declared.media_type
     if "*" in media_type:
         media_type = guess_type(file.pinned.name)[0] or "application/octet-stream"
     return EncodedBody(StreamedBody(file.chunks(), file.pinned.size), media_type)
 
 
-def _multipart(declared: Body, value: Json, files: OpenFiles) -> EncodedBody:
+def _encode_multipart(declared: Body, value: Json, files: OpenFiles) -> EncodedBody:
     parts, contents = [], []
     for name, member in value.items():
         media_type = declared.encodings.get(name, _NO_ENCODING).content_type
@@ -119,7 +119,7 @@ def _multipart(declared: Body, value: Json, files: OpenFiles) -> EncodedBody:
                 continue
             is_json = isinstance(item, dict | list)
             own_type = media_type or ("application/json" if is_json else "")
-            data = _text(_member_text(item, name), f"`{name}`")
+            data = _text_bytes(_member_text(item, name), f"`{name}`")
             parts.append(FormPart(name, data, own_type))
             contents.append(data)
     # The same body on each attempt: its boundary follows from its content.

@@ -56,7 +56,7 @@ class TokenReply(Record):
 
     @property
     def bearer_token(self) -> str:
-        """The access token; empty if there is none that can be sent as a bearer token."""
+        """The access token; empty if it is missing or cannot be sent as a bearer token."""
         token, kind = self.access_token or "", (self.token_type or "Bearer").lower()
         return token if kind == "bearer" and is_sendable(token) and " " not in token else ""
 
@@ -103,14 +103,14 @@ class ClientTokens:
     def token(self, service: Service, credential: Credential, limits: CallLimits) -> str:
         """Return a token that is valid now. Raise the error of a request that failed, with `left`
         false: it was not the call that left."""
-        client = self._client(credential)
+        client = self._build_client(credential)
         place = _place_of_token(client)
         with limits.cancel.held_back(_WAITS):
             if not place.lock.acquire(timeout=max(0.0, limits.deadline - time.monotonic())):
                 raise CallTimeoutError("call.timeout", _WAITS, left=False)
             try:
                 if not place.value or time.monotonic() >= place.until:
-                    self._renew(place, client, service, credential, limits)
+                    self._renew_token(place, client, service, credential, limits)
                 value = place.value
             except RuntimeErrorBase as error:
                 error.left = False
@@ -122,12 +122,12 @@ class ClientTokens:
 
     def drop(self, credential: Credential, refused: str) -> None:
         """Forget the token of a client if it still is the one that the service refused."""
-        place = _place_of_token(self._client(credential))
+        place = _place_of_token(self._build_client(credential))
         with place.lock:
             if refused.endswith(place.value):
                 place.value = ""
 
-    def _client(self, credential: Credential) -> _Client:
+    def _build_client(self, credential: Credential) -> _Client:
         return _Client(
             credential.token_url or "",
             self._secrets.read(credential.client_id or ""),
@@ -137,7 +137,7 @@ class ClientTokens:
             credential.client_auth,
         )
 
-    def _renew(
+    def _renew_token(
         self,
         place: _TokenPlace,
         client: _Client,
@@ -149,8 +149,8 @@ class ClientTokens:
         sent = HttpRequest(
             "POST",
             client.url,
-            self._headers(client),
-            _form(client),
+            self._auth_headers(client),
+            _token_form(client),
             network_of(service),
             _MAX_REPLY,
         )
@@ -174,7 +174,7 @@ class ClientTokens:
         place.until = started + usable_seconds(token_seconds(answer.expires_in))
         place.value = token
 
-    def _headers(self, client: _Client) -> tuple[tuple[str, str], ...]:
+    def _auth_headers(self, client: _Client) -> tuple[tuple[str, str], ...]:
         headers = {
             "Accept": "application/json",
             "Content-Type": "application/x-www-form-urlencoded",
@@ -195,7 +195,7 @@ class ClientTokens:
         )
 
 
-def _form(client: _Client) -> bytes:
+def _token_form(client: _Client) -> bytes:
     pairs = {"grant_type": "client_credentials"}
     if client.scopes:
         pairs["scope"] = " ".join(client.scopes)
@@ -217,12 +217,14 @@ def client_basic(secrets: Secrets, id: str, secret: str) -> str:
 
 
 def usable_seconds(seconds: float) -> float:
-    """Return for how long a token that lives so long is used."""
+    """Return for how many seconds a token with this lifetime may be used: less than its lifetime, by a safety
+    margin.
+    """
     return seconds - min(_MARGIN, seconds / 10)
 
 
 def token_seconds(expires_in: object) -> float:
-    """Return the seconds of a token, which some servers give as a text."""
+    """Return the lifetime of a token in seconds. Some servers send it as text."""
     text = str(expires_in)
     if isinstance(expires_in, bool) or not text.isascii() or not text.isdigit():
         return _DEFAULT_SECONDS

@@ -53,7 +53,7 @@ def place_credentials(
             if credential.place == "query":
                 query.append((quote(name, safe=""), quote(value, safe="")))
             elif credential.place == "cookie":
-                cookies.append(_cookie(service, name, value))
+                cookies.append(_cookie_header(service, name, value))
             else:
                 headers[name] = value
             continue
@@ -81,7 +81,7 @@ def basic_value(secrets: Secrets, user: str, password: str) -> str:
     return f"Basic {encoded}"
 
 
-def _cookie(service: Service, name: str, value: str) -> str:
+def _cookie_header(service: Service, name: str, value: str) -> str:
     if not is_sendable(value) or _NOT_IN_COOKIES.intersection(value):
         text = f"service `{service.id}`: the value of cookie `{name}` holds characters that no cookie may hold"
         raise RequestMappingError("request.value", text, left=False)

@@ -33,7 +33,7 @@ def curl_line(seen: ReceivedRequest, base_url: str, service: Service, binding: B
     origin = re.match(r"https?://[^/?#]+", base_url, re.IGNORECASE)
     query = f"?{seen.query}" if seen.query else ""
     parts.append(quote(f"{origin[0] if origin else base_url}{seen.path}{query}"))
-    for name, value in _headers(seen, service, binding):
+    for name, value in _curl_headers(seen, service, binding):
         parts += ["-H", value if value.startswith('"') else quote(f"{name}: {value}")]
     if seen.body:
         masked = Redactor().mask(seen.body.decode("utf-8", "replace"))
@@ -49,7 +49,7 @@ def _configured_header(name: str, written: str) -> str:
     return str(Redactor().mask({name: written})[name])
 
 
-def _headers(
+def _curl_headers(
     seen: ReceivedRequest, service: Service, binding: Binding
 ) -> Iterator[tuple[str, str]]:
     declared = {**service.metadata.headers, **binding.metadata.headers}
@@ -70,9 +70,9 @@ def _headers(
 
 
 def _written_credential(credential: Credential) -> str:
-    """Return the value of a header in which shell variables stand for the secrets.
-
-    A value that is computed from several secrets is one variable."""
+    """Return a header's value with shell variables instead of secrets. A value computed from several secrets is one
+    variable.
+    """
     if credential.api_key:
         return f"${variable_of(credential.api_key)}"
     if credential.bearer:

@@ -128,7 +128,7 @@ def quote(text: str, secrets: Masking) -> str:
 
 
 def _sentence(body: object) -> str:
-    """Return the message for people in a JSON error; empty if its form is unknown."""
+    """Return the readable message in a JSON error; empty if its form is unknown."""
     for _ in range(3):
         if not isinstance(body, dict):
             break

@@ -26,7 +26,7 @@ _MAX_BYTES: Final = 64 * 1024
 def default_headers(
     request: InvocationRequest, *, accept: str, content_type: str = ""
 ) -> dict[str, str]:
-    """Return the default headers of a request, to which service and binding add theirs."""
+    """Return the default headers of a request. Service and binding add their own headers."""
     found = {"Accept": accept, "User-Agent": f"cogcli/{__version__}"}
     if content_type:
         found["Content-Type"] = content_type
@@ -113,12 +113,12 @@ def _require_sendable(request: InvocationRequest, source: str, name: str, value:
     if not is_sendable(value):
         text = f"header `{name}`: its value holds more than visible ASCII characters"
         raise RequestMappingError(
-            "request.value", text, hint=_origin(request, source, name), left=False
+            "request.value", text, hint=_origin_hint(request, source, name), left=False
         )
 
 
-def _origin(request: InvocationRequest, source: str, name: str) -> str:
-    """Return a hint with the source of a header's value, as the spec files name it."""
+def _origin_hint(request: InvocationRequest, source: str, name: str) -> str:
+    """Return a hint with the source of a header's value, in the words of the spec files."""
     service, binding = request.service, request.binding
     if source == "auth":
         ref = f"auth_ref `{service.auth_ref}`" if service.auth_ref else "auth"

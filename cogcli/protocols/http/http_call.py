@@ -40,7 +40,7 @@ class OutgoingRequest(NamedTuple):
 
     @property
     def sent_url(self) -> str:
-        """Return the URL as it goes out."""
+        """The URL as sent, including the query."""
         return _with_query(self.url, self.secret_query)
 
     def to_payload(self) -> Json:
@@ -73,10 +73,8 @@ class HttpCaller:
     def exchange(
         self, request: InvocationRequest, limits: CallLimits, outgoing: OutgoingRequest
     ) -> tuple[HttpReply, CallMeta]:
-        """Send a request and return the reply, whatever its status, and the record without the
-        reply.
-
-        Raise the errors of `Http.send`, with `record` set, and RequestMappingError `request.size`.
+        """Send a request. Return the reply with any status, and the record without the reply. Raise the errors of
+        `Http.send`, with `record` set, and RequestMappingError `request.size`.
         """
         size, maximum = len(outgoing.body), request.request_cap
         if size > maximum:
@@ -88,7 +86,7 @@ class HttpCaller:
             request_bytes=size,
             started_at=self._clock.now(),
             request=outgoing.to_payload(),
-            proxy=self._proxy(outgoing.url),
+            proxy=self._display_proxy(outgoing.url),
         )
         started = self._clock.monotonic()
         network, cap = network_of(request.service), request.reply_cap
@@ -121,7 +119,7 @@ class HttpCaller:
         """Return the headers of a reply without secrets, because messages quote them."""
         return tuple((name, self._secrets.mask_text(value)) for name, value in reply.headers)
 
-    def _proxy(self, url: str) -> str:
+    def _display_proxy(self, url: str) -> str:
         """Return the proxy for a URL, without user info; empty for none."""
         if not self._proxies:
             return ""

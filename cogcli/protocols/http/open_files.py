@@ -61,19 +61,19 @@ class OpenFiles:
         file that was changed or removed; `request.size` for one that is too large."""
         pinned = read_pinned_file(value)
         if pinned is None:
-            raise _error(f"{name} is a file, found {preview(value)}", _HINT)
+            raise _file_error(f"{name} is a file, found {preview(value)}", _HINT)
         if pinned not in self._allowed:
             text = f"{name} names `{visible(pinned.path[:_SHOWN])}`, which is no file that an input of this run gave"
-            raise _error(text, _HINT)
+            raise _file_error(text, _HINT)
         if pinned.size > self._limit:
             text = f"{name} has {pinned.size:,} bytes, a request has at most {self._limit:,}"
             raise RequestMappingError(
                 "request.size", text, hint="set max_request_bytes of the binding", left=False
             )
-        return OpenFile(pinned, self._copy(pinned))
+        return OpenFile(pinned, self._private_copy(pinned))
 
-    def _copy(self, pinned: PinnedFile) -> BinaryIO:
-        """Return a private copy of a file. Raise RequestMappingError if its content is not as pinned."""
+    def _private_copy(self, pinned: PinnedFile) -> BinaryIO:
+        """Return a private copy of a file. Raise RequestMappingError if its content differs from the pinned content."""
         digest, size = hashlib.sha256(), 0
         shown = visible(pinned.path[:_SHOWN])
         try:
@@ -87,12 +87,12 @@ class OpenFiles:
         except UnreadableFile as refused:
             changed = refused.reason == "too-large"
             said = "has changed since the run began" if changed else refused.message
-            raise _error(f"`{shown}` {said}", _AGAIN) from refused
+            raise _file_error(f"`{shown}` {said}", _AGAIN) from refused
         except OSError as error:
             text = f"`{shown}` cannot be copied: {error.strerror or error}"
-            raise _error(text, "free some space for temporary files") from error
+            raise _file_error(text, "free some space for temporary files") from error
         if (size, digest.hexdigest()) != (pinned.size, pinned.sha256):
-            raise _error(f"`{shown}` has changed since the run began", _AGAIN)
+            raise _file_error(f"`{shown}` has changed since the run began", _AGAIN)
         return copy
 
 
@@ -102,7 +102,7 @@ def _new_copy(size: int) -> BinaryIO:
     return cast("BinaryIO", tempfile.TemporaryFile())
 
 
-def _error(text: str, hint: str) -> RequestMappingError:
+def _file_error(text: str, hint: str) -> RequestMappingError:
     return RequestMappingError("request.value", text, hint=hint, left=False)
 
 

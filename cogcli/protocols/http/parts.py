@@ -60,7 +60,7 @@ def parts_without_document(operation: str, method: str | None, payload: Json) ->
     rest = {key: value for key, value in payload.items() if key not in values}
     if method not in _IN_QUERY:
         return HttpParts(method, path, values, [], {}, rest, True)
-    query = [pair for key, value in rest.items() for pair in _pairs(key, value, explode=True)]
+    query = [pair for key, value in rest.items() for pair in _query_pairs(key, value, explode=True)]
     return HttpParts(method, path, values, query, {})
 
 
@@ -93,7 +93,7 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
             body[name] = value
         elif value is not None:
             given.add((kind, name))
-            _put(parts, known[kind, name], value)
+            _put_parameter(parts, known[kind, name], value)
     _require_given(operation, given)
     declared = operation.body
     if declared is None or not (whole or body or declared.required):
@@ -114,20 +114,20 @@ def _require_given(operation: OpenApiOperation, given: set[tuple[str, str]]) -> 
             raise RequestMappingError("request.missing", text, left=False)
 
 
-def _put(parts: HttpParts, parameter: Parameter, value: object) -> None:
+def _put_parameter(parts: HttpParts, parameter: Parameter, value: object) -> None:
     name = parameter.name
     if parameter.refused:
         raise unsendable_value_error(f"`{name}` cannot be sent: {parameter.refused}")
     if parameter.place == "path":
         parts.path_values[name] = path_value(value, name)
     elif parameter.place == "query":
-        parts.query.extend(_pairs(name, value, explode=parameter.explode))
+        parts.query.extend(_query_pairs(name, value, explode=parameter.explode))
     else:
         parts.headers[name] = ",".join(scalar(item, name) for item in items_of(value))
 
 
-def _pairs(name: str, value: object, *, explode: bool) -> list[tuple[str, str]]:
-    """Return a query value as pairs. A list is repeated, or joined by commas; null gives none."""
+def _query_pairs(name: str, value: object, *, explode: bool) -> list[tuple[str, str]]:
+    """Return a query value as pairs. A list becomes one pair per item, or one joined by commas; null becomes none."""
     if value is None:
         return []
     items = [encode(item, name) for item in items_of(value)]

@@ -105,11 +105,12 @@ def raw_body(reply: HttpReply) -> Json:
 
 
 def add_content_json(body: object, response: Json, masked: Callable[[str], str]) -> object:
-    """Return a body with `content_json` next to each `choices[i].message.content` whose JSON the
-    response mapping reads.
+    """Return a body with `content_json` next to each `choices[i].message.content` whose JSON the response mapping
+    reads.
 
-    An existing `content_json` stays, and `body` itself is not changed. Raise ResponseMappingError
-    `response.missing` if the content is not JSON, with its masked start in the message."""
+    An existing `content_json` is kept, and `body` itself is not changed. Raise ResponseMappingError `response.missing`
+    if the content is not JSON. The message contains the masked beginning of the content.
+    """
     requested = content_indices(response)
     if requested:
         body = deep_copy(body)

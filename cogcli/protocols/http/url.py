@@ -46,7 +46,7 @@ def linked_url(base: str, url: str, link: str, secret_names: Collection[str]) ->
     try:
         whole = urlsplit(urljoin(url, link))
         allowed = urlsplit(base)
-        is_same = _origin(whole) == _origin(allowed) and "@" not in whole.netloc
+        is_same = _origin_of_url(whole) == _origin_of_url(allowed) and "@" not in whole.netloc
     except ValueError:
         is_same = False
     inside = allowed.path.rstrip("/")
@@ -74,8 +74,8 @@ def _drop_parameters(query: str, names: Collection[str]) -> str:
 _SLASHES: Final = lazy_pattern(r"[/\\]")
 
 
-def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
-    """Return scheme, host and port. Raise ValueError for a port that is none."""
+def _origin_of_url(parts: SplitResult) -> tuple[str, str, int | None]:
+    """Return scheme, host and port. Raise ValueError for an invalid port."""
     scheme = parts.scheme.lower()
     return scheme, parts.hostname or "", parts.port or _PORTS.get(scheme)
 
@@ -124,13 +124,14 @@ def scalar(value: object, name: str) -> str:
 
 
 def unsendable_value_error(text: str) -> RequestMappingError:
-    """Return the error of a value that its location in the request cannot hold."""
+    """Return the error for a value that its location in the request cannot represent."""
     return RequestMappingError("request.value", text, left=False)
 
 
 def json_bytes(value: object, name: str) -> bytes:
-    """Return a JSON value as bytes. Raise RequestMappingError `request.value` for a value that JSON
-    cannot hold."""
+    """Return a JSON value as bytes. Raise RequestMappingError `request.value` for a value that JSON cannot
+    represent.
+    """
     try:
         return orjson.dumps(to_plain_json(value))
     except NotJson as error:
@@ -161,5 +162,5 @@ def names_in(path: str) -> tuple[str, ...]:
 
 
 def fill_path(path: str, values: dict[str, str]) -> str:
-    """Return a path with each `{name}` replaced. Names without a value stay."""
+    """Return a path with each `{name}` replaced by its value. Names without a value are unchanged."""
     return _NAME.sub(lambda match: values.get(match[1], match[0]), path)

@@ -28,7 +28,7 @@ def check_answer(checks: Sequence[BindingCheck], output: Json, given: Json) -> N
             wrong = None if expected is MISSING else _first_outside(found, options)
             reason = "is none of those given"
         else:
-            texts = [_normalize_text(text) for text in _texts(expected)]
+            texts = [_normalize_text(text) for text in _iterate_texts(expected)]
             wrong = next((each for each in found if not _occurs_in(each, texts)), None)
             reason = "does not stand in the input"
         if wrong is not None:
@@ -58,7 +58,7 @@ def _values_at(value: object, path: list[str]) -> Iterator[object]:
         yield from _values_at(value[path[0]], path[1:])
 
 
-def _texts(value: object) -> Iterator[str]:
+def _iterate_texts(value: object) -> Iterator[str]:
     """Yield every string in a value, and numbers as text."""
     for part in walk_values(value):
         if part is not MISSING and part is not None and not isinstance(part, dict | list):

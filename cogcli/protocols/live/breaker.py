@@ -41,17 +41,17 @@ class CircuitPermit:
 
     def note_success(self) -> None:
         """Report that the service answered as expected."""
-        self._report("success")
+        self._report_once("success")
 
     def note_failure(self, code: str) -> None:
         """Report that the call ended with this error code."""
-        self._report("fault" if code in FAULTS else "neither")
+        self._report_once("fault" if code in FAULTS else "neither")
 
     def note_abandoned(self) -> None:
         """Report that the call was given up, so that its result does not matter."""
-        self._report("neither")
+        self._report_once("neither")
 
-    def _report(self, what: str) -> None:
+    def _report_once(self, what: str) -> None:
         if self._reported:  # never taken back, so that it needs no lock
             return
         with self._circuit.lock:
@@ -111,7 +111,7 @@ class Circuits:
         return self.circuit_of(service).passage()
 
     def circuit_of(self, service: Service) -> Circuit:
-        """Return the circuit of a service. It stays the same one."""
+        """Return the circuit of a service, the same object for each call."""
         key = (service.layer, service.root, service.id)
         circuit = self._circuits.get(key)
         if circuit is None:

@@ -69,7 +69,7 @@ def compile_template(
         return lambda given: as_data(value(given))
     if is_file(request):
         path = compile_template(request[FILE], (*at, FILE), context)
-        return lambda given: _file(path(given), str(request.get(AS)), at, context)
+        return lambda given: _resolve_file(path(given), str(request.get(AS)), at, context)
     if isinstance(request, dict):
         return _compile_object(request, at, context)
     if isinstance(request, list):
@@ -112,7 +112,7 @@ def _compile_text(text: str, at: TemplatePath, context: TemplateContext) -> Temp
 def _compile_slot(slot: TemplateSlot, at: TemplatePath, context: TemplateContext) -> Template:
     """Return the template of a string that is a single slot: its value keeps its type."""
     if slot.of_service and context.values is not None:
-        return lambda given: _variable(slot, at, context)
+        return lambda given: _resolve_variable(slot, at, context)
     return lambda given: _typed_value(slot.path, given, at)
 
 
@@ -128,7 +128,7 @@ def _typed_value(path: tuple[str, ...], given: Json, at: TemplatePath) -> object
         return MISSING
     value = _value_at(given[head], path[1:])
     if value is MISSING:
-        raise _missing(path, at, "inside a value that was given")
+        raise _missing_error(path, at, "inside a value that was given")
     return copy_writable(value)
 
 
@@ -151,24 +151,24 @@ def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, context: Temp
     """Return the value for a place inside a string. A missing input leaves it empty, except in a URL
     path."""
     if slot.of_service:
-        return _variable(slot, at, context)
+        return _resolve_variable(slot, at, context)
     value = _value_at(given, slot.path)
     if value is MISSING:
         if slot.default is not None:
             return slot.default
         if slot.path[0] in given:
             where = "inside a text; write `${input.x:-…}` to say what stands there instead"
-            raise _missing(slot.path, at, where)
+            raise _missing_error(slot.path, at, where)
         if _is_in_path(at, context):
             where = (
                 "inside a text that becomes part of a path: without it that would be another path"
             )
-            raise _missing(slot.path, at, where)
+            raise _missing_error(slot.path, at, where)
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _variable(slot: TemplateSlot, at: TemplatePath, context: TemplateContext) -> str:
+def _resolve_variable(slot: TemplateSlot, at: TemplatePath, context: TemplateContext) -> str:
     value = (context.values or {}).get(slot.path[0])
     if value is None:
         text = f"`service.{slot.path[0]}` has no value"
@@ -180,7 +180,7 @@ def _variable(slot: TemplateSlot, at: TemplatePath, context: TemplateContext) ->
     return value
 
 
-def _file(path: object, form: str, at: TemplatePath, context: TemplateContext) -> object:
+def _resolve_file(path: object, form: str, at: TemplatePath, context: TemplateContext) -> object:
     if path is MISSING:
         return MISSING
     try:
@@ -194,7 +194,7 @@ def _file(path: object, form: str, at: TemplatePath, context: TemplateContext) -
         raise
 
 
-def _missing(path: tuple[str, ...], at: TemplatePath, where: str) -> RequestMappingError:
+def _missing_error(path: tuple[str, ...], at: TemplatePath, where: str) -> RequestMappingError:
     text = f"`input.{'.'.join(path)}` is missing {where}"
     error = RequestMappingError("request.missing", text, left=False)
     error.place = at

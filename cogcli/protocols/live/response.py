@@ -92,7 +92,9 @@ class ResponseMapping:
                 values[source.name] = value
             elif source.field.needs_value:
                 raise source.missing_error(body)
-        return values if are_plain(values, self._plain_types) else _fit(self._outputs, values)
+        return (
+            values if are_plain(values, self._plain_types) else _fit_outputs(self._outputs, values)
+        )
 
 
 def _source_of(
@@ -106,7 +108,7 @@ def _source_of(
     return _OutputSource(name, written, field, header, path, literal)
 
 
-def _fit(outputs: Fields, values: Json) -> Json:
+def _fit_outputs(outputs: Fields, values: Json) -> Json:
     """Return the values with defaults. Raise ResponseMappingError if they break the contract."""
     kept, violations = fit_values(outputs, values)
     if violations:
@@ -195,11 +197,12 @@ _LOOKED_AT: Final = 200
 
 
 def _similar_path(body: object, reached: str, value: object, source: str) -> str:
-    """Return a similar path with a value, for `source`, which has `value` at `reached` and ends
-    there; empty for none.
+    """Return a similar path with a value, for `source`; empty for none. `source` ends at `reached`, where the body has
+    `value`.
 
-    It tries another spelling of one segment, then the rest of the path below another member, then
-    the last name elsewhere."""
+    It tries another spelling of one segment, then the rest of the path below another member, then the last name
+    elsewhere.
+    """
     failed, *rest = source.removeprefix(f"{reached}.").split(".")
     if not isinstance(value, dict):
         return ""

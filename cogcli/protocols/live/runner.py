@@ -53,7 +53,7 @@ Choose = Callable[[str], Selection]
 
 
 class _CalledBinding(NamedTuple):
-    """What all calls of a binding share in a run."""
+    """The data that all calls of a binding in a run share."""
 
     service: Service
     binding: Binding
@@ -131,7 +131,7 @@ class LiveRunner:
         passage = called.circuit.passage()
         with attempt.cancel.on_cancel(lambda: _report_abandoned(passage, attempt.deadline)):
             try:
-                answer = self._answer(attempt, called, request, limits)
+                answer = self._send_and_map(attempt, called, request, limits)
             except RuntimeErrorBase as error:
                 passage.note_failure(error.code)
                 # The log masks what it takes; this reaches the terminal and callers, too.
@@ -147,16 +147,16 @@ class LiveRunner:
             finally:
                 passage.note_abandoned()  # counts only if nothing was reported: a bug, or the process ends
 
-    def _answer(
+    def _send_and_map(
         self,
         attempt: Attempt,
         called: _CalledBinding,
         request: InvocationRequest,
         limits: CallLimits,
     ) -> Answer:
-        """Send the request and map the reply."""
+        """Send the request and return the mapped reply."""
         try:
-            invoker = self._invoker(called.binding.protocol)
+            invoker = self._find_invoker(called.binding.protocol)
             limits.cancel.release()
             response = invoker.invoke(request, limits)
             body, meta = response
@@ -181,10 +181,9 @@ class LiveRunner:
     def _map_response(
         self, response: InvocationResponse, attempt: Attempt, called: _CalledBinding
     ) -> Json:
-        """Return the checked outputs in a reply.
-
-        Errors quote the reply. If a reply that does not fit holds a secret, the masked reply is
-        mapped instead."""
+        """Return the checked outputs in a reply. Errors quote the reply. If a reply that does not fit contains a
+        secret, the masked reply is mapped instead.
+        """
         try:
             return _map_checked(response, attempt, called)
         except RuntimeErrorBase:
@@ -204,7 +203,7 @@ class LiveRunner:
         passed_over = []
         for link in selection.chain:
             if link.eligible:
-                member = _member(self._catalog.bindings[link.binding_id], self._catalog.services)
+                member = _chain_member(self._catalog.bindings[link.binding_id], self._catalog.services)
                 members.append(self._with_answers(member))
             else:
                 codes = {reason.code for reason in link.reasons}
@@ -225,8 +224,8 @@ class LiveRunner:
         return member._replace(answer_seconds=person.seconds)
 
     def _find_called(self, binding_id: str, capability_id: str) -> _CalledBinding:
-        """Return what all calls of a binding share. Service and binding are both untrusted unless both are trusted,
-        and without trust only the allowed hosts are reached.
+        """Return the shared data of a binding's calls. Service and binding are both untrusted unless both are trusted.
+        Without trust only the allowed hosts are reached.
         """
         key = binding_id, capability_id
         called = self._called.get(key)
@@ -255,7 +254,7 @@ class LiveRunner:
     def _read_file(self, path: str, form: str) -> str:
         return read_file(path, form, self._context.reads)
 
-    def _invoker(self, protocol: str) -> Invoker:
+    def _find_invoker(self, protocol: str) -> Invoker:
         invoker = self._invokers.get(protocol)
         if invoker is None:
             row = PROTOCOLS.get(protocol)
@@ -288,7 +287,7 @@ def _restrict_chain(now: BindingChain, before: BindingChain) -> BindingChain:
     return BindingChain(members, before.explanation, (*before.passed_over, *lost))
 
 
-def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
+def _chain_member(binding: Binding, services: Mapping[str, Service]) -> Member:
     service = services.get(binding.service)
     if service is None:
         raise ServiceResolutionError(

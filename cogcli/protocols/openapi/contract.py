@@ -124,8 +124,9 @@ def _location_findings(
 def _page_findings(
     binding: Binding, operation: OpenApiOperation, blamed: set[str]
 ) -> Iterator[ContractFinding]:
-    """Yield the finding about a key of `page.send` without a location. The value of one that has a
-    location is given with each page, so that it is not missing."""
+    """Yield a finding if a key of `page.send` has no location in the request. A key with a location receives its value
+    with each page, so it is not missing.
+    """
     key = binding.page.send if binding.page is not None else None
     if key is None:
         return
@@ -138,7 +139,7 @@ def _page_findings(
 def _find_operation(
     document: OpenApiDocument, binding: Binding, service: Service
 ) -> Generator[ContractFinding, None, OpenApiOperation | None]:
-    """Return the operation of a binding. If there is none, yield the finding about it and return None."""
+    """Return the operation of a binding. If the document lacks it, yield a finding and return None."""
     method = binding.metadata.method
     try:
         return document.operation(binding.operation, method)
@@ -280,8 +281,9 @@ def _file_findings(
     places: dict[str, RequestLocation],
     taken: dict[str, OperationInput],
 ) -> Iterator[ContractFinding]:
-    """Yield the findings about files: only an input of the type `file` is one, and only some places
-    take it. What a file holds has no schema."""
+    """Yield the findings about files. Only an input of the type `file` is a file, and only some locations accept files.
+    The content of a file has no schema.
+    """
     for key, place in places.items():
         takes_file = _takes_file(operation.body, place)
         given = is_file_input(binding.request[key], capability.inputs)
@@ -297,7 +299,7 @@ def _file_findings(
 
 
 def _takes_file(body: Body | None, place: RequestLocation) -> bool:
-    """Return whether what lies at this place of the request is the content of a file."""
+    """Return whether the value at this location of the request is the content of a file."""
     if body is None:
         return False
     if place.kind == "whole":
@@ -306,8 +308,7 @@ def _takes_file(body: Body | None, place: RequestLocation) -> bool:
 
 
 def _refused_body_finding(message: str, keys: list[str]) -> ContractFinding:
-    """Return the finding at the first of the keys that form the body; at the operation if there is
-    no key."""
+    """Return the finding at the first of the keys that form the body; without keys at the operation."""
     if keys:
         return ContractFinding("wire.body", "E", ("request", keys[0]), message, key=True)
     return ContractFinding("wire.body", "E", ("operation",), message)

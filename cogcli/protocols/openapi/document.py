@@ -81,39 +81,39 @@ class DocumentMock:
         inside = seen.path.startswith(f"{self._base}/")
         found = match_route(self._routes, seen.path.removeprefix(self._base)) if inside else None
         if found is None:
-            return _problem(404, f"no such path: {seen.path}")
+            return _problem_reply(404, f"no such path: {seen.path}")
         route, values = found
         if seen.method not in route.methods:
             allowed = {"Allow": ", ".join(route.methods)}
-            return _problem(405, f"{seen.method} is not allowed here", headers=allowed)
+            return _problem_reply(405, f"{seen.method} is not allowed here", headers=allowed)
         operation = self._document.operation(route.path, seen.method)
         faults = [*parameter_faults(operation, seen, values), *body_faults(operation, seen)]
         if faults:
-            return _problem(422, f"{faults[0].pointer}: {faults[0].message}", faults)
-        return self._answer(operation, seen)
+            return _problem_reply(422, f"{faults[0].pointer}: {faults[0].message}", faults)
+        return self._answer_operation(operation, seen)
 
-    def _answer(self, operation: OpenApiOperation, seen: ReceivedRequest) -> ServerReply:
+    def _answer_operation(self, operation: OpenApiOperation, seen: ReceivedRequest) -> ServerReply:
         wanted = _PREFER.search(seen.header("prefer"))
         status = declared_status(operation, int(wanted[1])) if wanted else _good_status(operation)
         if status is None:
-            return _problem(
+            return _problem_reply(
                 404, f"status {wanted[1]} is not declared" if wanted else "no 2xx is declared"
             )
-        number = int(wanted[1]) if wanted else _number(status)
-        content = self._content(operation, status)
+        number = int(wanted[1]) if wanted else _status_number(status)
+        content = self._declared_content(operation, status)
         if not content or number == 204:
             return ServerReply(number)
         name = min(content, key=lambda name: "json" not in name)
         media_type = name if "*" not in name else "application/json"
         try:
-            body = self._body(
+            body = self._reply_body(
                 operation.responses.get(status), read_record(DeclaredContent, content[name])
             )
         except NoSample as lost:
-            return _problem(500, f"reply {status} of {operation.title}: {lost}")
+            return _problem_reply(500, f"reply {status} of {operation.title}: {lost}")
         return ServerReply(number, {"Content-Type": media_type}, (body,))
 
-    def _content(self, operation: OpenApiOperation, status: str) -> Json:
+    def _declared_content(self, operation: OpenApiOperation, status: str) -> Json:
         """Return the content that the document declares for a status, by media type."""
         item, _ = resolve(self._value, find_at(self._value, ("paths", operation.path)), ())
         responses = item[operation.method.lower()]["responses"]
@@ -121,7 +121,7 @@ class DocumentMock:
         found, _ = resolve(self._value, responses[key], ())
         return read_record(DeclaredReply, found).content
 
-    def _body(self, schema: object, declared: DeclaredContent) -> bytes:
+    def _reply_body(self, schema: object, declared: DeclaredContent) -> bytes:
         """Return the body of a reply; `schema` is None if it contains no JSON."""
         if "example" in declared.json:
             value = declared.example
@@ -143,11 +143,11 @@ def _good_status(operation: OpenApiOperation) -> str | None:
     return next(good, "default" if "default" in operation.responses else None)
 
 
-def _number(status: str) -> int:
+def _status_number(status: str) -> int:
     return 200 if status == "default" else int(status.replace("XX", "00"))
 
 
-def _problem(
+def _problem_reply(
     status: int,
     message: str,
     faults: Sequence[RequestFault] = (),
@@ -201,14 +201,14 @@ def download(request: DocumentRequest) -> Json:
 def _possible_urls(service: Service) -> Iterator[str]:
     """Yield the URLs at which a service may publish its document: below its base path first, then
     at the root of its host."""
-    parts = urlsplit(_base(service))
+    parts = urlsplit(_base_path(service))
     folders = [parts.path.rstrip("/"), ""] if parts.path.strip("/") else [""]
     for folder in folders:
         for name in DOCUMENT_PATHS:
             yield f"{parts.scheme}://{parts.netloc}{folder}/{name}"
 
 
-def _base(service: Service) -> str:
+def _base_path(service: Service) -> str:
     written = WebApi.of(service.settings).base_url
     if written:
         return written
@@ -222,10 +222,10 @@ def _base(service: Service) -> str:
     return document.server
 
 
-def _mock(value: Json, service: Service) -> DocumentMock:
+def _build_mock(value: Json, service: Service) -> DocumentMock:
     return DocumentMock(value, urlsplit(WebApi.of(service.settings).base_url or "").path)
 
 
 KIND: Final = DocumentKind(
-    "operation", OpenApiDocument, find_openapi_changes, download, judge_of, _mock
+    "operation", OpenApiDocument, find_openapi_changes, download, judge_of, _build_mock
 )

@@ -61,18 +61,18 @@ class OpenApi:
         self._pages = Pages(context)
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        return self._pages.invoke(request, limits, self._exchange)
+        return self._pages.invoke(request, limits, self._exchange_once)
 
-    def _exchange(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
+    def _exchange_once(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
         """Make one request, and return its reply."""
-        sent = self._send(request, limits)
+        sent = self._send_request(request, limits)
         reply, meta = sent.reply, sent.meta
         clients = sent.credentials.clients
         if reply.status == 401 and clients:
             # The service refused the token and did nothing: a new one is tried once.
             for client in clients:
                 self._http.tokens.drop(client, sent.credentials.headers[headers.AUTHORIZATION])
-            sent = self._send(request, limits)
+            sent = self._send_request(request, limits)
             notices = ["the service refused the access token, which was renewed"]
             reply, meta = sent.reply, sent.meta._replace(notices=notices)
         meta = meta._replace(response_headers=_mapped_headers(request.binding, reply) or None)
@@ -89,7 +89,7 @@ class OpenApi:
                 name, reply, value, self._secrets, self._http.now, service=request.service
             ):
                 raise error
-            body = value if not refused and mode == "json" else self._body(request, reply)
+            body = value if not refused and mode == "json" else self._parse_body(request, reply)
             response = request.binding.response
             model_reply.check_finished(body, response)
             body = reply_body.add_content_json(body, response, self._secrets.mask_text)
@@ -108,21 +108,21 @@ class OpenApi:
     def close(self, grace: float) -> None:
         self._http.close()
 
-    def _body(self, request: InvocationRequest, reply: HttpReply) -> object:
+    def _parse_body(self, request: InvocationRequest, reply: HttpReply) -> object:
         if request.response_mode == "text":
             return reply_body.text_body(reply)
         if request.response_mode == "raw":
             return reply_body.raw_body(reply._replace(body=self._secrets.mask_bytes(reply.body)))
         return reply_body.json_body(reply, request.reply_cap)
 
-    def _send(self, request: InvocationRequest, limits: CallLimits) -> SentRequest:
-        """Make the HTTP exchange. Its files are open meanwhile."""
+    def _send_request(self, request: InvocationRequest, limits: CallLimits) -> SentRequest:
+        """Make the HTTP exchange. The request's files stay open during the exchange."""
         with OpenFiles(self._files, request.request_cap) as files:
-            outgoing, placed = self._outgoing(request, limits, files)
+            outgoing, placed = self._build_outgoing(request, limits, files)
             reply, meta = self._http.exchange(request, limits, outgoing)
         return SentRequest(reply, meta, outgoing.value, placed)
 
-    def _outgoing(
+    def _build_outgoing(
         self, request: InvocationRequest, limits: CallLimits, files: OpenFiles
     ) -> tuple[OutgoingRequest, PlacedCredentials]:
         """Return the request, and the credentials in it."""
@@ -145,7 +145,7 @@ class OpenApi:
         body = parts.encoded_body(files)
         ours = headers.default_headers(request, accept=accept, content_type=body.content_type)
         url = url_of(base, parts.path, parts.path_values, parts.query)
-        placed = self._credentials(request, operation, parts, limits)
+        placed = self._place_credentials(request, operation, parts, limits)
         if request.link:
             url = linked_url(base, url, request.link, [name for name, _ in placed.query])
         merged = headers.merge_headers(
@@ -155,7 +155,7 @@ class OpenApi:
         outgoing = OutgoingRequest(parts.method, url, merged, body.data, recorded, placed.query)
         return outgoing, placed
 
-    def _credentials(
+    def _place_credentials(
         self,
         request: InvocationRequest,
         operation: OpenApiOperation | None,
@@ -178,8 +178,7 @@ class OpenApi:
 
 
 def _mapped_headers(binding: Binding, reply: HttpReply) -> dict[str, str]:
-    """Return the headers of a reply that the binding maps. One that stands there several times is
-    joined by commas."""
+    """Return the headers of a reply that the binding maps. The values of a repeated header are joined by commas."""
     found = {}
     sources = binding.page.sources if binding.page is not None else ()
     for name in headers_in((*binding.response.values(), *sources)):

@@ -88,7 +88,7 @@ def parameter_faults(
 
 
 def _one_parameter_faults(parameter: Parameter, texts: list[str] | None) -> list[RequestFault]:
-    """Return the faults of a parameter. `texts` is what was sent of it; None if it was not sent."""
+    """Return the faults of a parameter. `texts` are its sent values; None if it was not sent."""
     pointer = f"/{parameter.place}/{parameter.name}"
     if texts is None:
         return [RequestFault(pointer, "required, not sent")] if parameter.required else []
@@ -213,7 +213,7 @@ def _value_from_texts(schema: object, texts: list[str], explode: bool) -> object
     kinds = _schema_types(schema)
     if "array" in kinds:
         parts = texts if len(texts) > 1 or explode else texts[0].split(",")
-        items = _resolve(schema).get("items", True)
+        items = _resolve_definition(schema).get("items", True)
         return [_scalar_from_text(items, part) for part in parts]
     return _scalar_from_text(schema, texts[-1])
 
@@ -231,7 +231,7 @@ def _scalar_from_text(schema: object, text: str) -> object:
 
 def _schema_types(schema: object) -> frozenset[str]:
     """Return the types that a schema names, or else the types of its alternatives."""
-    found = _resolve(schema)
+    found = _resolve_definition(schema)
     declared = keywords.types(found)
     if declared:
         return declared
@@ -241,8 +241,8 @@ def _schema_types(schema: object) -> frozenset[str]:
     )
 
 
-def _resolve(schema: object) -> Json:
-    """Return the schema, or the definition in it that its `$ref` names; empty for a boolean."""
+def _resolve_definition(schema: object) -> Json:
+    """Return the schema, or the definition that its `$ref` references; empty for a boolean."""
     found = object_of(schema)
     reference = keywords.text(found, "$ref") or ""
     if not reference.startswith(_DEFINITIONS):
@@ -260,16 +260,19 @@ def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
     for path, here in methods.items():
         first, *rest = re.split(r"\{([^{}]+)\}", path)
         texts = [
-            _parameter(text, last=n == len(rest)) for n, text in enumerate(rest, 1) if n % 2 == 0
+            _parameter_pattern(text, last=n == len(rest))
+            for n, text in enumerate(rest, 1)
+            if n % 2 == 0
         ]
         pattern = re.compile(re.escape(first) + "".join(texts))
         routes.append(Route(path, pattern, tuple(rest[::2]), tuple(here)))
     return tuple(sorted(routes, key=lambda route: len(route.names)))
 
 
-def _parameter(after: str, *, last: bool) -> str:
-    """Return the pattern of a parameter and the text after it, where the value ends first. It does
-    not backtrack."""
+def _parameter_pattern(after: str, *, last: bool) -> str:
+    """Return the pattern of a path parameter followed by the text after it. The parameter ends at the first occurrence
+    of that text. The pattern does not backtrack.
+    """
     inside, slash, beyond = after.partition("/")
     ends = "(?=/)" if slash else r"\Z" if last else ""
     whole = "([^/]++)" if ends else "([^/])"
@@ -287,8 +290,9 @@ def match_route(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, 
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
-    """Return the judge of a binding's calls by its service's document; None without one. Raise
-    DocumentFault."""
+    """Return the validator of a binding's calls, based on its service's document; None without a document. Raise
+    DocumentFault.
+    """
     document = load_openapi(service)
     if document is None:
         return None
@@ -315,9 +319,10 @@ def judge_exchange(
     base: str,
     reads: Paths | None = None,
 ) -> list[Check]:
-    """Return the checks of an exchange, in display order. Of the reply the values at `reads` have to
-    match their schemas; None for all of it."""
-    found = [_request(exchange, document, operation, base.rstrip("/"))]
+    """Return the checks of an exchange, in display order. In the reply, the values at `reads` must match their schemas;
+    with None, the whole reply must.
+    """
+    found = [_check_request(exchange, document, operation, base.rstrip("/"))]
     if operation.body is not None or exchange.seen.body:
         faults = body_faults(operation, exchange.seen)
         found.append(Check("request body matches its schema", not faults, join_faults(faults)))
@@ -325,7 +330,7 @@ def judge_exchange(
     detail = "" if key else f"declared: {', '.join(operation.responses) or 'none'}"
     found.append(Check(f"status {exchange.status} is declared", key is not None, detail))
     if key is not None and operation.responses[key] is not None:
-        found.append(_reply(exchange, operation.responses[key], reads))
+        found.append(_check_reply(exchange, operation.responses[key], reads))
     return found
 
 
@@ -335,7 +340,7 @@ def declared_status(operation: OpenApiOperation, status: int) -> str | None:
     return next((key for key in choices if key in operation.responses), None)
 
 
-def _request(
+def _check_request(
     exchange: ObservedExchange, document: OpenApiDocument, operation: OpenApiOperation, base: str
 ) -> Check:
     seen, name = exchange.seen, "request matches the operation"
@@ -362,7 +367,7 @@ def _path_values(
     return None if found is None else found[1]
 
 
-def _reply(exchange: ObservedExchange, schema: object, reads: Paths | None) -> Check:
+def _check_reply(exchange: ObservedExchange, schema: object, reads: Paths | None) -> Check:
     name = "reply matches its schema"
     media_type = _media_type(exchange.media_type)
     if media_type and not _is_json(media_type):

@@ -36,19 +36,19 @@ _REL_NEXT: Final = re.compile(r";\s*rel\s*=\s*(?:\"(?:[^\"]*\s)?next(?:\s[^\"]*)
 
 
 class PageRequest(NamedTuple):
-    """What a page needs beyond the request of the call: a link, or a value for `send`."""
+    """The additions to the call's request that select one page: a link, or a value for `send`."""
 
     link: str = ""
     value: object = MISSING
 
     @property
     def name(self) -> str:
-        """Return what distinguishes it from the other pages."""
+        """The part that distinguishes the page from the others."""
         return self.link or f"{kind_of(self.value)} {self.value}"
 
 
 class PageCollector:
-    """The pages of one call so far, and the request of the next one."""
+    """The collected pages of one call, and the request of the next page."""
 
     def __init__(self, paging: Paging, source: str, payload: Json) -> None:
         """`source` is the path of the collected list in a reply."""
@@ -71,8 +71,8 @@ class PageCollector:
             rows = self._rows_in(response.body)
             self._rows += rows
             self._pages += 1
-            note(self._notice(request, response, len(rows)))
-            following = self._following(response, len(rows))
+            note(self._build_notice(request, response, len(rows)))
+            following = self._next_request(response, len(rows))
             if following is None:
                 body = _with_value(response.body, self._path, self._rows)
                 return response._replace(body=body, meta=response.meta._replace(pages=self._pages))
@@ -96,22 +96,22 @@ class PageCollector:
             raise ResponseMappingError("response.type", text, left=True)
         return rows
 
-    def _following(self, response: InvocationResponse, count: int) -> PageRequest | None:
+    def _next_request(self, response: InvocationResponse, count: int) -> PageRequest | None:
         """Return the request of the page after this one; None after the last."""
         paging = self._paging
         if paging.link is not None:
-            link = _link_in(paging.link, _read(paging.link, response))
+            link = _link_in(paging.link, _read_source(paging.link, response))
             return PageRequest(link) if link else None
         if paging.cursor is not None:
-            return _page_at_cursor(paging.cursor, _read(paging.cursor, response))
-        if paging.more is not None and _read(paging.more, response) is not True:
+            return _page_at_cursor(paging.cursor, _read_source(paging.cursor, response))
+        if paging.more is not None and _read_source(paging.more, response) is not True:
             return None
         if paging.more is None and count < (paging.size or 1):
             return None
         step = 1 if paging.by == "number" else count
-        return PageRequest(value=self._position() + step)
+        return PageRequest(value=self._last_position() + step)
 
-    def _position(self) -> int:
+    def _last_position(self) -> int:
         """Return the number or the offset of the last requested page."""
         before = self._next.value if self._next is not None else None
         return before if isinstance(before, int) else self._paging.start
@@ -130,7 +130,7 @@ class PageCollector:
                 hint = f"raise `page.max_{noun}` of the binding, or ask for less"
                 raise _pages_error(f"{count:,} {noun} were read, and more are left", hint)
 
-    def _notice(
+    def _build_notice(
         self, request: InvocationRequest, response: InvocationResponse, count: int
     ) -> PageNotice:
         meta = response.meta
@@ -189,7 +189,7 @@ def _first_page(paging: Paging) -> PageRequest | None:
     return PageRequest(value=paging.start) if paging.by is not None else None
 
 
-def _read(source: str, response: InvocationResponse) -> object:
+def _read_source(source: str, response: InvocationResponse) -> object:
     """Return the value of a path in a reply, or of one of its headers; MISSING without one."""
     if header := header_of(source):
         return response.headers.get(header, MISSING)
@@ -197,8 +197,9 @@ def _read(source: str, response: InvocationResponse) -> object:
 
 
 def _link_in(source: str, value: object) -> str:
-    """Return the link to the next page; empty without one. A header holds several links by their
-    relation (RFC 8288)."""
+    """Return the link to the next page; empty without one. A header may contain several links by relation (RFC
+    8288).
+    """
     if value in (MISSING, None, "", False):
         return ""
     if not isinstance(value, str):

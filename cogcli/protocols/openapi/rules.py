@@ -53,11 +53,11 @@ def _gzip_responder(body: bytes) -> Responder:
     return lambda seen: ServerReply(200, headers, (gzip.compress(body),))
 
 
-def _chat(content: str) -> Responder:
+def _chat_reply(content: str) -> Responder:
     return lambda seen: json_reply({"choices": [{"message": {"content": content}}]})
 
 
-def _header(name: str) -> Callable[[Sequence[ReceivedRequest]], str]:
+def _header_of(name: str) -> Callable[[Sequence[ReceivedRequest]], str]:
     return lambda seen: seen[0].header(name)
 
 
@@ -71,7 +71,7 @@ def _not_retryable(ran: RuleRun) -> str:
     return "" if is_retryable else "it is no retryable fault of the server"
 
 
-def _keys(seen: Sequence[ReceivedRequest]) -> tuple[int, int]:
+def _count_keys(seen: Sequence[ReceivedRequest]) -> tuple[int, int]:
     """Return the number of requests, and the number of their distinct idempotency keys."""
     return len(seen), len({request.header("idempotency-key") for request in seen})
 
@@ -92,21 +92,21 @@ RULES: Final[InvokerRules] = {
         _late(answering=drip, call=RuleCall(metadata={"timeout_seconds": 2 * SHORT})),)),
     "headers.service": InvokerRule("headers of the service are sent", (
         _case(call=RuleCall(service_metadata={"headers": {"X-Team": "harbour"}}),
-              sent=_header("x-team"), wanted="harbour"),)),
+              sent=_header_of("x-team"), wanted="harbour"),)),
     "headers.merge": InvokerRule("the binding's headers win, without regard to case", (
         _case(call=RuleCall(service_metadata={"headers": {"X-Team": "service", "Accept": "application/json"}},
                     metadata={"headers": {"x-team": "binding"}}),
-              sent=_header("x-team"), wanted="binding"),)),
+              sent=_header_of("x-team"), wanted="binding"),)),
     "headers.env": InvokerRule("${NAME} is filled in, and masked in every file", (
         _case(lambda seen: json_reply({"echo": seen.header("x-api-key")}), hidden=SECRET,
               call=RuleCall(service_metadata={"headers": {"X-Api-Key": "${BENCH_KEY}"}},
                     environ={"BENCH_KEY": SECRET}),
-              sent=_header("x-api-key"), wanted=SECRET),)),
+              sent=_header_of("x-api-key"), wanted=SECRET),)),
     "headers.auth": InvokerRule("auth_ref gives a bearer token, masked in every file", (
         secret_case(_case, RuleCall()),)),
     "headers.sent": InvokerRule("traceparent, and an Idempotency-Key for effects", (
         _case(call=RuleCall(effect="idempotent"), wanted=(True, "00-"),
-              sent=lambda seen: (bool(_header("idempotency-key")(seen)), _header("traceparent")(seen)[:3])),)),
+              sent=lambda seen: (bool(_header_of("idempotency-key")(seen)), _header_of("traceparent")(seen)[:3])),)),
     "mode.json": InvokerRule("JSON by its media type", (
         _case(typed("application/problem+json", b'{"a": [1, null]}'), outputs={"r": {"a": [1, None]}}),)),
     "mode.text": InvokerRule("response_mode text gives {text}", (
@@ -139,7 +139,7 @@ RULES: Final[InvokerRules] = {
     "retry.after": InvokerRule("Retry-After before the binding's own wait", (
         _case((ServerReply(503, {"Retry-After": "0"}), json_reply({"n": 2})), outputs={"r": {"n": 2}},
               call=RuleCall(metadata={"retry_count": 1, "retry_backoff_base": 30}),
-              sent=_keys, wanted=(2, 1)),)),
+              sent=_count_keys, wanted=(2, 1)),)),
     "retry.effect": InvokerRule("an effect that may have left is not repeated", tuple(
         retry_cases(_case, RuleCall(), {"none": 3, "idempotent": 3, "effect": 1, "unknown": 1}))),
     "path.encoding": InvokerRule("path values are encoded, and never lead elsewhere", (
@@ -153,6 +153,6 @@ RULES: Final[InvokerRules] = {
     "proxy": InvokerRule("proxies of the environment are not used", (
         _case(call=RuleCall(environ=dict.fromkeys(_PROXIES, ELSEWHERE)), wanted=1, elsewhere=succeed),)),
     "content-json": InvokerRule("JSON in a chat reply's text is read strictly", (
-        _case(_chat('```json\n{"risk": 3}\n```'), call=_MAPPED, outputs={"r": 3}),
-        _case(_chat("I would say three."), call=_NEEDED, error="response.missing"))),
+        _case(_chat_reply('```json\n{"risk": 3}\n```'), call=_MAPPED, outputs={"r": 3}),
+        _case(_chat_reply("I would say three."), call=_NEEDED, error="response.missing"))),
 }  # fmt: skip

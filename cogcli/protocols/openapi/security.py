@@ -22,11 +22,11 @@ def find_credentials(
     given: Collection[str],
     is_usable: Usable,
 ) -> list[Credential]:
-    """Return the credentials that a call sends. `given` are the names of its other headers, in lower
-    case.
+    """Return the credentials that a call sends. `given` are the names of its other headers, in lower case.
 
-    If no alternative is usable, return those of the first that the service declares: reading them
-    gives the error. Without a document that asks for credentials, it is the first usable entry."""
+    If no alternative is usable, return those of the first that the service declares, because reading them raises the
+    error. If the document requires no credentials, or is missing, it is the first usable entry.
+    """
     alternatives = operation.security if operation else ()
     if not alternatives:
         entries = list(declared.values())
@@ -34,7 +34,7 @@ def find_credentials(
     usable = {name: each for name, each in declared.items() if is_usable(each)}
     for known in (usable, declared):
         for schemes in sorted(alternatives, key=_is_empty):
-            found = _meet(schemes, known, given)
+            found = _credentials_for(schemes, known, given)
             if found is not None:
                 return found
     return []
@@ -46,12 +46,14 @@ def is_met(
     """Return whether `auth` and the other headers of a call meet an alternative of an operation."""
     alternatives = operation.security
     return not alternatives or any(
-        _meet(schemes, declared, given) is not None for schemes in alternatives
+        _credentials_for(schemes, declared, given) is not None for schemes in alternatives
     )
 
 
 def suggest_auth(operation: OpenApiOperation, declared: Mapping[str, Credential]) -> str:
-    """Return what makes the first alternative that can be met so; empty if none can."""
+    """Return a hint that completes the first supported alternative: a missing entry of `auth`, or one that does not
+    fit. Empty without such a hint.
+    """
     for schemes in operation.security:
         if all(scheme.kind for scheme in schemes):
             lacking = [each for each in schemes if each.name not in declared]
@@ -77,7 +79,7 @@ def _is_empty(schemes: Collection[Scheme]) -> bool:
     return not schemes
 
 
-def _meet(
+def _credentials_for(
     schemes: Collection[Scheme], known: Mapping[str, Credential], given: Collection[str]
 ) -> list[Credential] | None:
     """Return the credentials that meet all schemes of an alternative; None if one is not met."""

@@ -64,31 +64,31 @@ class RpcMock:
         try:
             asked = loads(seen.body)
         except InvalidJson as refused:
-            return json_reply(_error(None, PARSE, str(refused)))
-        answer = self._answer(asked)
+            return json_reply(_rpc_error(None, PARSE, str(refused)))
+        answer = self._answer_call(asked)
         return ServerReply(204) if answer is None else json_reply(answer)
 
-    def _answer(self, value: object) -> Json | None:
+    def _answer_call(self, value: object) -> Json | None:
         """Return the answer to one call, None for a notification."""
         call = read_record(RpcCall, value)
         if call.method is None:
-            return _error(None, INVALID, "this is not a call")
+            return _rpc_error(None, INVALID, "this is not a call")
         try:
             method = self._document.method(call.method)
         except DocumentFault as fault:
-            return _error(call.id, UNKNOWN, fault.message)
+            return _rpc_error(call.id, UNKNOWN, fault.message)
         faults = param_faults(method, call.params)
         if faults:
             members = [fault._asdict() for fault in faults]
-            return _error(call.id, PARAMS, f"{faults[0].pointer}: {faults[0].message}", members)
+            return _rpc_error(call.id, PARAMS, f"{faults[0].pointer}: {faults[0].message}", members)
         if call.is_notification:
             return None
         try:
-            return {"jsonrpc": "2.0", "id": call.id, "result": self._result(method)}
+            return {"jsonrpc": "2.0", "id": call.id, "result": self._sample_result(method)}
         except NoSample as lost:
-            return _error(call.id, INTERNAL, f"result of {method.name}: {lost}")
+            return _rpc_error(call.id, INTERNAL, f"result of {method.name}: {lost}")
 
-    def _result(self, method: RpcMethod) -> object:
+    def _sample_result(self, method: RpcMethod) -> object:
         for item in self._value["methods"]:
             raw, _ = resolve(self._value, item, ())
             declared = read_record(DeclaredMethod, raw)
@@ -125,14 +125,15 @@ def _named_param_faults(method: RpcMethod, given: Json) -> list[RequestFault]:
     return faults
 
 
-def _error(id: object, code: int, message: str, data: object = None) -> Json:
+def _rpc_error(id: object, code: int, message: str, data: object = None) -> Json:
     error: Json = {"code": code, "message": message}
     return {"jsonrpc": "2.0", "id": id, "error": {**error, **({"data": data} if data else {})}}
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:
-    """Return the judge of a binding's calls by its service's document; None without one. Raise
-    DocumentFault."""
+    """Return the validator of a binding's calls, based on its service's document; None without a document. Raise
+    DocumentFault.
+    """
     document = load_openrpc(service)
     if document is None:
         return None
@@ -142,16 +143,16 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
 
 def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]:
     """Return the checks of an exchange, in display order."""
-    sent = _value(exchange.seen.body)
+    sent = _parse_value(exchange.seen.body)
     call = read_record(RpcCall, sent)
     # A value that is no object has the fault of parameters that are none.
     faults = param_faults(method, call.params if call.json is sent else None)
     parameters = Check("parameters match their schemas", not faults, join_faults(faults))
-    checks = [_request(exchange, call, method), parameters]
+    checks = [_check_request(exchange, call, method), parameters]
     if method.is_notification:
         taken = 200 <= exchange.status < 300
         return [*checks, Check("the notification is taken", taken, f"{exchange.status}")]
-    answer = read_answer(_value(exchange.reply))
+    answer = read_answer(_parse_value(exchange.reply))
     if "result" in answer.json:
         result = schema_check("result matches its schema", method.result, answer.result)
         return [*checks, Check("the answer has a result", True), result]
@@ -159,7 +160,7 @@ def judge_exchange(exchange: ObservedExchange, method: RpcMethod) -> list[Check]
     return [*checks, Check("the answer has a result", False, found)]
 
 
-def _request(exchange: ObservedExchange, call: RpcCall, method: RpcMethod) -> Check:
+def _check_request(exchange: ObservedExchange, call: RpcCall, method: RpcMethod) -> Check:
     name = "request matches the method"
     if exchange.seen.method != "POST" or call.method != method.name:
         sent = f"{exchange.seen.method} {exchange.seen.path}"
@@ -171,7 +172,7 @@ def _request(exchange: ObservedExchange, call: RpcCall, method: RpcMethod) -> Ch
     return Check(name, not wrong, detail)
 
 
-def _value(data: bytes) -> object:
+def _parse_value(data: bytes) -> object:
     try:
         return loads(data)
     except InvalidJson:

@@ -14,7 +14,7 @@ from cogcli.specs.protocol import Grammar
 METHOD_NAME: Final = re.compile(r"(?!rpc\.)[A-Za-z0-9_.:/-]{1,128}")
 
 
-def _operation(operation: str) -> str:
+def _check_operation(operation: str) -> str:
     return "" if METHOD_NAME.fullmatch(operation) else "a method name, not beginning with `rpc.`"
 
 
@@ -42,6 +42,6 @@ GRAMMAR: Final = Grammar(
     addresses=("url", "base_url"),
     exclusive=True,
     unused=("method", "response_mode"),
-    operation=_operation,
+    operation=_check_operation,
     documents=("openrpc",),
 )

@@ -48,13 +48,15 @@ class OpenRpc:
         method = _find_method(request)
         is_notification = method is not None and method.is_notification
         id = None if is_notification else next(self._ids)
-        reply, meta = self._http.exchange(request, limits, self._outgoing(request, method, id))
+        reply, meta = self._http.exchange(
+            request, limits, self._build_outgoing(request, method, id)
+        )
         value, refused = reply_body.read_json(reply, request.reply_cap)
         meta = meta._replace(
             reply=reply_body.reply_record(reply, value, self._secrets, is_value=not refused)
         )
         try:
-            body = self._body(request, reply, id, value, refused)
+            body = self._parse_body(request, reply, id, value, refused)
         except RuntimeErrorBase as error:
             error.record = meta.to_payload()
             raise
@@ -63,7 +65,7 @@ class OpenRpc:
     def close(self, grace: float) -> None:
         self._http.close()
 
-    def _outgoing(
+    def _build_outgoing(
         self, request: InvocationRequest, method: RpcMethod | None, id: int | None
     ) -> OutgoingRequest:
         params: object = request.payload
@@ -77,7 +79,7 @@ class OpenRpc:
         merged = headers.merge_headers(request, self._secrets, ours, {})
         return OutgoingRequest("POST", url, merged, json_bytes(call, "the call"), call)
 
-    def _body(
+    def _parse_body(
         self,
         request: InvocationRequest,
         reply: HttpReply,

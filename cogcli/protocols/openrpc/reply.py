@@ -24,7 +24,7 @@ _UNREAD: Final = (-32700, -32600)
 
 def is_error(value: object, id: int) -> bool:
     """Return whether a body is a well-formed error for this call; then it counts under any HTTP status."""
-    return _fault(value, id) == "" and read_answer(value).error is not None
+    return _find_fault(value, id) == "" and read_answer(value).error is not None
 
 
 def result_of(value: object, id: int, name: str, secrets: Secrets, *, service: str) -> object:
@@ -32,7 +32,7 @@ def result_of(value: object, id: int, name: str, secrets: Secrets, *, service: s
     hints.
 
     Raise ServerFaultError or RejectedError."""
-    fault = _fault(secrets.mask_known(value), id) if _fault(value, id) else ""
+    fault = _find_fault(secrets.mask_known(value), id) if _find_fault(value, id) else ""
     if fault:
         raise ServerFaultError("call.server-error", f"{name}: malformed answer: {fault}", left=True)
     answer = read_answer(value)
@@ -46,7 +46,7 @@ def result_of(value: object, id: int, name: str, secrets: Secrets, *, service: s
     raise RejectedError("call.rejected", text, hint=hint, left=True)
 
 
-def _fault(value: object, id: int) -> str:
+def _find_fault(value: object, id: int) -> str:
     """Return why a value is not an answer to this call, empty if it is one."""
     if not isinstance(value, dict):
         return f"{preview(value)}, expected an object"

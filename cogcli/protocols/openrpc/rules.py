@@ -81,9 +81,10 @@ def _id_of(seen: ReceivedRequest) -> object:
     return read_record(RpcCall, json.loads(seen.body)).id
 
 
-def _result(result: Any, **members: Any) -> Responder:
-    """Return a server function that answers with this result. `members` replace members of the
-    envelope; `_LEFT_OUT` removes one."""
+def _reply_with(result: Any, **members: Any) -> Responder:
+    """Return a server function that responds with this result. `members` replace members of the envelope; `_LEFT_OUT`
+    removes one.
+    """
 
     def answering(seen: ReceivedRequest) -> ServerReply:
         answer = {
@@ -97,7 +98,7 @@ def _result(result: Any, **members: Any) -> Responder:
     return answering
 
 
-def _error(code: object, status: int = 200, message: object = "no") -> Responder:
+def _respond_error(code: object, status: int = 200, message: object = "no") -> Responder:
     def answering(seen: ReceivedRequest) -> ServerReply:
         error = {"code": code, "message": message}
         return json_reply({"jsonrpc": "2.0", "id": _id_of(seen), "error": error}, status)
@@ -110,53 +111,53 @@ _rejected: Final[Callable[..., RuleCase]] = partial(_case, error="call.rejected"
 
 RULES: Final[InvokerRules] = {
     "post": InvokerRule("a POST to the url, version 2.0, ids from 1", (
-        _case(_result({"n": 1}), outputs={"r": {"n": 1}},
+        _case(_reply_with({"n": 1}), outputs={"r": {"n": 1}},
               sent=lambda seen: (seen[0].method, seen[0].path, _first_message(seen)),
               wanted=("POST", _PATH, {"jsonrpc": "2.0", "method": "op", "params": {"a": 1}, "id": 1})),)),
     "result.any": InvokerRule("the result is the body, whatever its type", (
-        *(_case(_result(result), outputs={"r": result}) for result in (7, "text", [1], None, False)),)),
+        *(_case(_reply_with(result), outputs={"r": result}) for result in (7, "text", [1], None, False)),)),
     "result.one": InvokerRule("exactly one of result and error", (
-        _broken(_result(7, error={"code": -32000, "message": "no"})),
-        _broken(_result(_LEFT_OUT)), _broken(_result(7, jsonrpc="1.0")))),
+        _broken(_reply_with(7, error={"code": -32000, "message": "no"})),
+        _broken(_reply_with(_LEFT_OUT)), _broken(_reply_with(7, jsonrpc="1.0")))),
     "id.match": InvokerRule("an answer's id fits by type and value", (
-        *(_broken(_result(7, id=wrong)) for wrong in (2, "1", 1.5, None, True, [1])),)),
+        *(_broken(_reply_with(7, id=wrong)) for wrong in (2, "1", 1.5, None, True, [1])),)),
     "params.position": InvokerRule("params by position where the document says so", (
-        _case(_result(3), call=_ADD, outputs={"r": 3},
+        _case(_reply_with(3), call=_ADD, outputs={"r": 3},
               sent=lambda seen: _first_message(seen)["params"], wanted=[2, 1]),)),
     "notification": InvokerRule("a method without result has no id; answers are ignored", (
         *(_case(answering, call=_TELL,
                 sent=lambda seen: "id" in _first_message(seen), wanted=False)
-          for answering in (lambda seen: ServerReply(204), _result(9))),
+          for answering in (lambda seen: ServerReply(204), _reply_with(9))),
         _case(lambda seen: ServerReply(500), call=_TELL, error="call.server-error"))),
     "method.name": InvokerRule("only method names are sent, never rpc.*", (
-        *(_case(_result(1), call=RuleCall(operation=name), error=ANY_ERROR, wanted=0)
+        *(_case(_reply_with(1), call=RuleCall(operation=name), error=ANY_ERROR, wanted=0)
           for name in ("rpc.discover", "a b", "x\r\ny", "", "x" * 129)),)),
     "errors.fault": InvokerRule("-32603 and -32000 to -32099 are server faults", (
-        *(_broken(_error(code)) for code in (-32603, -32000, -32099)),)),
+        *(_broken(_respond_error(code)) for code in (-32603, -32000, -32099)),)),
     "errors.rejected": InvokerRule("other codes are rejections", (
-        *(_rejected(_error(code), left=True) for code in (-32602, -32700, 1, -31999)),)),
+        *(_rejected(_respond_error(code), left=True) for code in (-32602, -32700, 1, -31999)),)),
     "errors.unknown": InvokerRule("-32601 hints at services refresh", (
-        _rejected(_error(-32601), says="services refresh"),)),
+        _rejected(_respond_error(-32601), says="services refresh"),)),
     "errors.status": InvokerRule("an RPC error counts whatever the HTTP status is", (
-        *(_rejected(_error(-32602, status)) for status in (400, 404, 500, 503)),
+        *(_rejected(_respond_error(-32602, status)) for status in (400, 404, 500, 503)),
         _case(lambda seen: ServerReply(503), error="call.overloaded"))),
     "errors.malformed": InvokerRule("error members of a wrong type never crash", (
-        *(_case(_error(code, message=message), error="call.server-error")
+        *(_case(_respond_error(code, message=message), error="call.server-error")
           for code, message in (("-32602", "no"), (-32602, None), (None, "no"), (1.5, "no"))),)),
     "not-json": InvokerRule("what is not strict JSON is told with its status", (
         *(_case(typed(media, body), error="response.not-json", says="200") for media, body in _NO_JSON),)),
     "size.reply": InvokerRule("replies over the cap are refused", (
-        _case(_result("x" * 50_000), call=RuleCall(metadata={"max_response_bytes": 1000}),
+        _case(_reply_with("x" * 50_000), call=RuleCall(metadata={"max_response_bytes": 1000}),
               error="response.size"),)),
     "headers": InvokerRule("headers as for openapi, the token masked in every file", (
-        secret_case(partial(_case, _result(1)), _HEADERS),
-        _case(_result(1), call=_HEADERS, sent=lambda seen: seen[0].header("x-team"), wanted="binding"))),
+        secret_case(partial(_case, _reply_with(1)), _HEADERS),
+        _case(_reply_with(1), call=_HEADERS, sent=lambda seen: seen[0].header("x-team"), wanted="binding"))),
     "timeout": InvokerRule("silent and dripping servers end on time", (
         *(_case(answering, call=RuleCall(metadata={"timeout_seconds": SHORT}), error="call.timeout", left=True,
                 within=PATIENT) for answering in (drip, slow)),)),
-    "redirect": InvokerRule("a redirect is told, never followed", (redirect_case(_case, _result(1), 307, ""),)),
+    "redirect": InvokerRule("a redirect is told, never followed", (redirect_case(_case, _reply_with(1), 307, ""),)),
     "retry.effect": InvokerRule("an effect that may have left is not repeated", tuple(
         retry_cases(_case, _RPC, {"none": 3, "idempotent": 3, "effect": 1}))),
     "address": InvokerRule("private addresses only where the service says so", (
-        address_case(partial(_case, _result(1)), _RPC),)),
+        address_case(partial(_case, _reply_with(1)), _RPC),)),
 }  # fmt: skip

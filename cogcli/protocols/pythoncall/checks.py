@@ -35,9 +35,9 @@ def check_service(context: CheckContext, service: Service) -> None:
 
 
 def _check_imports(context: CheckContext, service: Service, report: ProblemReport) -> None:
-    """Report missing imports of the module, and of all modules that it reaches below the root.
-
-    Only the syntax is read, so that no code of an untrusted project runs."""
+    """Report missing imports of the module, and of all modules below the root that it imports. Only the syntax is read,
+    so that no code of an untrusted project runs.
+    """
     bindings = context.catalog.bindings.values()
     operations = {binding.operation for binding in bindings if binding.service == service.id}
     places = context.catalog.places

@@ -31,7 +31,7 @@ def function_findings(
 ) -> Iterator[ContractFinding | OperationContract]:
     """Yield the findings and contract of a function, `title` in messages; none without a plain
     function of this name."""
-    function = _function(source, name)
+    function = _find_function(source, name)
     if function is None:
         return
     arguments = function.args
@@ -55,16 +55,15 @@ def function_findings(
     )
 
 
-def _function(source: bytes, name: str) -> Function | None:
-    """Return the function of this name that a call reaches: the last definition; None if it is
-    decorated."""
-    found = _functions(source).get(name)
+def _find_function(source: bytes, name: str) -> Function | None:
+    """Return the function of this name that a call executes: the last definition. None if it is decorated."""
+    found = _parse_functions(source).get(name)
     # A decorator may change the signature.
     return found if found and not found.decorator_list else None
 
 
 @lru_cache(maxsize=64)  # cached, because many bindings and skills use the same module
-def _functions(source: bytes) -> Mapping[str, Function]:
+def _parse_functions(source: bytes) -> Mapping[str, Function]:
     try:
         tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

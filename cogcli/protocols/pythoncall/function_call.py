@@ -63,7 +63,7 @@ def resolve_function(code: Code, name: str) -> PythonFunction:
 
     Raise ServiceResolutionError `service.module`, `env.extra`, `service.untrusted` or
     `service.forbidden`."""
-    module = _module(code)
+    module = _load_module(code)
     function = (
         getattr(module, name, None) if name.isidentifier() and not name.startswith("_") else None
     )
@@ -94,17 +94,17 @@ def call_function(
     reads: ReadableFiles | None = None,
     given: Json = NOTHING,
 ) -> Json:
-    """Call the function and return a copy of its result, an object of plain JSON. Long lists of `given` that the
-    result carries keep their elements.
+    """Call the function and return a copy of its result, an object of plain JSON.
 
-    With `reads`, a shipped function may read only these files. Raise cogcli's own errors from
-    inside (UnreadablePath for another file, errors of requests), RejectedError if the function
-    refuses, ServerFaultError for other exceptions, ResponseMappingError `response.not-json`, and
-    CallTimeoutError for a coroutine that is not done at `deadline`."""
+    If the result contains long lists of `given`, they share their elements. With `reads`, a shipped function may read
+    only these files. Raise the errors of cogcli (UnreadablePath for another file, errors of requests), and
+    RejectedError if the function refuses. Raise ServerFaultError for other exceptions, ResponseMappingError
+    `response.not-json`, and CallTimeoutError for a coroutine that is not done at `deadline`.
+    """
     is_confined = reads and operation.name.startswith(module_access.SHIPPED)
     release = confine(operation.function, reads) if reads and is_confined else None
     try:
-        return _json_object(_result(operation, payload, deadline), operation, given)
+        return _json_object(_call_and_check(operation, payload, deadline), operation, given)
     finally:
         if release is not None:
             release()
@@ -125,8 +125,7 @@ def exception_text(error: BaseException) -> str:
 
 
 def cut_message(text: str) -> str:
-    """Return a masked message, cut to 500 characters. The line in the function's module stays at
-    its end."""
+    """Return a masked message, truncated to 500 characters. The line in the function's module is kept at its end."""
     place = _PLACE.search(text)
     end = place[0] if place else ""
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - len(end)] + end
@@ -155,7 +154,7 @@ def _is_own_function(value: object, module: ModuleType) -> TypeGuard[FunctionTyp
     return value.__name__ != "<lambda>"
 
 
-def _module(code: Code) -> ModuleType:
+def _load_module(code: Code) -> ModuleType:
     try:
         return module_access.load_module(code)
     except ImportError as error:
@@ -178,7 +177,7 @@ def _signature_of(name: str, function: FunctionType) -> PythonFunction:
     return PythonFunction(name, function, required, names, takes_rest, is_async)
 
 
-def _result(operation: PythonFunction, payload: Json, deadline: float) -> object:
+def _call_and_check(operation: PythonFunction, payload: Json, deadline: float) -> object:
     try:
         if operation.is_async:
             import asyncio
@@ -215,9 +214,9 @@ def rejection(refused: Refused) -> RejectedError:
 
 
 def _server_fault(error: BaseException, operation: PythonFunction) -> ServerFaultError:
-    """Return the error of a function's exception, with the last line of its own module.
-
-    It shows neither other frames nor values, which may hold secrets."""
+    """Return the error of a function's exception, with the last line of its own module. Other frames and values are
+    omitted, because they may contain secrets.
+    """
     module, place = operation.function.__module__, ""
     frame = error.__traceback__ if not module.startswith(module_access.SHIPPED) else None
     while frame is not None:

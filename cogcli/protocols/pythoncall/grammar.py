@@ -18,7 +18,7 @@ from cogcli.specs.unchecked import text_at
 _FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-def _operation(operation: str) -> str:
+def _check_operation(operation: str) -> str:
     return (
         "" if _FUNCTION.fullmatch(operation) else "the name of a function, not beginning with `_`"
     )
@@ -63,6 +63,6 @@ GRAMMAR: Final = Grammar(
     settings=PythonModule,
     addresses=("module",),
     unused=("method", "response_mode"),
-    operation=_operation,
+    operation=_check_operation,
     check_service=_check_module,
 )

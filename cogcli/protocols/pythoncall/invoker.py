@@ -52,8 +52,9 @@ _LARGE: Final = 64 * 1024
 
 
 class SideOutput:
-    """The side results of a call: the text that it printed, also after a failure, and the files
-    that it wrote."""
+    """The side results of a call: the text that the function printed, even if it failed, and the files that it
+    wrote.
+    """
 
     def __init__(self) -> None:
         self.text = ""
@@ -61,7 +62,7 @@ class SideOutput:
 
 
 class _CalledFunction(NamedTuple):
-    """What all calls of a binding share."""
+    """The data that all calls of a binding share."""
 
     service: Service
     binding: Binding
@@ -120,8 +121,8 @@ class PythonCall:
             self._workers.close(grace)
 
     def _find_called(self, service: Service, binding: Binding) -> _CalledFunction:
-        """Return what all calls of a binding share. It holds for this very service and binding, whose trust may differ
-        from that of others with the same ids.
+        """Return the shared data of a binding's calls. It is valid only for this service and binding, because others
+        with the same ids may have another trust.
         """
         called = self._called.get(binding.id)
         if called is None or called.service is not service or called.binding is not binding:

@@ -33,8 +33,7 @@ _LEFT_OUT: Final = ("node_modules", "__pycache__")
 
 
 class Code(NamedTuple):
-    """The code of a service: its module, the root of its layer, and whether that layer may start
-    its own code."""
+    """The code of a service: its module, the root of its layer, and whether that layer may run its own code."""
 
     service_id: str
     module: str
@@ -103,8 +102,9 @@ class _RootNames:
                 claims.append((root, name))
 
     def _require_same_code(self, who: str, root: str, other: str, name: str) -> None:
-        """Raise ServiceResolutionError if another root has other code under `name`, or under a name
-        that it has loaded. A root that has loaded nothing is not compared."""
+        """Raise ServiceResolutionError if another root has different code under `name`, or under a name that it has
+        loaded. A root without loaded code is not compared.
+        """
         live = [each for each in self._names[other] if self._is_live(other, each)]
         for each in {name, *live} if live else ():
             own, theirs = (PathFinder.find_spec(each, [place]) for place in (root, other))
@@ -137,7 +137,7 @@ def _is_one(own: ModuleSpec, other: ModuleSpec) -> bool:
             [*map(os.path.realpath, spec.submodule_search_locations or ())] for spec in (own, other)
         ]
         return places[0] == places[1]
-    return _same_code(own.origin, other.origin)
+    return _have_same_bytes(own.origin, other.origin)
 
 
 def _require_same(code: Code, finder: _RootFinder, loaded: ModuleType) -> None:
@@ -164,8 +164,8 @@ def require_allowed(code: Code) -> None:
         raise ServiceResolutionError("service.forbidden", text, left=False)
 
 
-def _same_code(own: str | None, other: str | None) -> bool:
-    """Return whether two places hold the same bytes, so that it does not matter which of them was loaded."""
+def _have_same_bytes(own: str | None, other: str | None) -> bool:
+    """Return whether two files have the same bytes, so that loading either gives the same code."""
     if own is None or other is None or own == other:
         return own == other
     try:
@@ -189,10 +189,9 @@ class _RootFinder:
 
 
 class _SiblingPackageFinder:
-    """Finds the packages next to the modules of a layer root, only for code below that root.
-
-    It is the last finder, so that such a package never replaces one of Python, of cogcli or an
-    installed one."""
+    """Finds the packages next to the modules of a layer root, only for code below that root. It is the last finder, so
+    it never replaces a package of Python, of cogcli or an installed one.
+    """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if path is not None or "." in name or name in _FORBIDDEN:
@@ -255,26 +254,26 @@ def _add_source_root(root: str) -> None:
     with _SOURCE_ROOTS.lock:
         if not root or os.path.abspath(root) in _SOURCE_ROOTS.roots:
             return
-        added = _with_import_paths_below(root)
+        added = _import_paths_of(root)
         _SOURCE_ROOTS.roots = _SOURCE_ROOTS.roots | added
-        if _finder not in sys.path_hooks:
-            sys.path_hooks.insert(0, _finder)
+        if _make_finder not in sys.path_hooks:
+            sys.path_hooks.insert(0, _make_finder)
         for path in tuple(sys.path_importer_cache):
             if path and _is_source_only(path, added):
                 sys.path_importer_cache.pop(path, None)
 
 
-def _with_import_paths_below(root: str) -> _Roots:
-    """Return a root in each spelling, each with the import paths below it."""
-    places = [place for entry in tuple(sys.path) if entry for place in _spellings(entry)]
+def _import_paths_of(root: str) -> _Roots:
+    """Return a root in each notation, each with the import paths below it."""
+    places = [place for entry in tuple(sys.path) if entry for place in _path_notations(entry)]
     return {
         one: tuple(place for place in places if place != one and _is_below(place, one))
-        for one in _spellings(root)
+        for one in _path_notations(root)
     }
 
 
 def root_of(file: str) -> str:
-    """Return the innermost used layer root that contains a file; empty if there is none."""
+    """Return the innermost used layer root that contains a file; empty if no root does."""
     roots = _SOURCE_ROOTS.roots
     for folder in _path_and_parents(os.path.dirname(file)) if os.path.isabs(file) else ():
         if folder in roots and not any(_is_below(file, place) for place in roots[folder]):
@@ -282,17 +281,17 @@ def root_of(file: str) -> str:
     return ""
 
 
-def _finder(path: str) -> FileFinder:
+def _make_finder(path: str) -> FileFinder:
     if not _is_source_only(path, _SOURCE_ROOTS.roots):
         raise ImportError
-    if _is_left_out(path):
+    if _is_outside_trust(path):
         return FileFinder(path)
     return FileFinder(
         path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnlyLoader, SOURCE_SUFFIXES)
     )
 
 
-def _is_left_out(path: str) -> bool:
+def _is_outside_trust(path: str) -> bool:
     """Return whether a folder below a root is outside the trust in a project, such as installed packages."""
     root = root_of(os.path.join(path, "any"))
     for folder in _path_and_parents(path) if root else ():
@@ -311,7 +310,7 @@ def _is_left_out(path: str) -> bool:
 def _is_source_only(path: str, roots: _Roots) -> bool:
     return any(
         not any(_is_below(one, place) for place in roots[folder])
-        for one in _spellings(path)
+        for one in _path_notations(path)
         for folder in _path_and_parents(one)
         if folder in roots
     )
@@ -325,7 +324,7 @@ def _path_and_parents(path: str) -> Iterator[str]:
     yield path
 
 
-def _spellings(path: str) -> tuple[str, str]:
+def _path_notations(path: str) -> tuple[str, str]:
     return os.path.abspath(path), os.path.realpath(path)
 
 

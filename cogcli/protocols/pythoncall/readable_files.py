@@ -165,9 +165,9 @@ def _typed_paths(inputs: object, folder: str) -> Iterator[str]:
 
 
 def _typed_credentials(inputs: object, folder: str) -> Iterator[str]:
-    """Yield the files of credentials that a whole string in a value names, with links followed.
-
-    The text itself must name such a file: a link with another name may belong to the project."""
+    """Yield the credential files whose paths are whole strings in a value, with links followed. The typed path itself
+    must have the name of a credential file, because a link with another name may belong to the project.
+    """
     for value in possible_paths(inputs):
         if len(value) <= _LONGEST and credential_reason(os.path.abspath(value)):
             if folder and _follows_project_link(value, folder):

@@ -28,10 +28,10 @@ class SandboxFiles(NamedTuple):
 def sandbox_files(root: str, payload: object, reads: ReadableFiles | None) -> SandboxFiles:
     """Return the files of a call in a sandbox.
 
-    A file belongs to the call if a string in its payload is the path of that file, within the
-    declared roots. The content of the module's root belongs to it, too, without links and hidden
-    names such as `.git` and `.env`. Raise the errors of `Reads.require_no_credentials`, and
-    UnusableEnvironment `registry.size`."""
+    A file belongs to the call if a string in its payload is the path of that file, within the declared roots. The
+    content of the module's root is included, without links and hidden names such as `.git` and `.env`. Raise the errors
+    of `Reads.require_no_credentials`, and UnusableEnvironment `registry.size`.
+    """
     roots = reads.roots if reads else ()
     named = {path for path in _regular_files(payload) if is_within(os.path.realpath(path), roots)}
     if reads is not None:

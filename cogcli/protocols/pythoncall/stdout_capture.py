@@ -73,23 +73,23 @@ class _DivertedStream(io.TextIOBase):
         self._stream = stream
         self._stray_output = OutputTail()
 
-    def _tail(self) -> OutputTail | None:
-        """Return the buffer for this thread's text, None for the stream itself."""
+    def _thread_buffer(self) -> OutputTail | None:
+        """Return the buffer for this thread's text; None if the text goes to the stream itself."""
         tail: OutputTail | None = getattr(_calls, "tail", None)
         passes = bool(_programs) or threading.get_ident() in _passing
         return self._stray_output if tail is None and not passes else tail
 
     @property
     def buffer(self) -> Any:
-        tail = self._tail()
+        tail = self._thread_buffer()
         return self._stream.buffer if tail is None else _ByteSink(tail)
 
     def write(self, text: str, /) -> int:
-        tail = self._tail()
+        tail = self._thread_buffer()
         return tail.write(text) if tail is not None else self._stream.write(text)
 
     def flush(self) -> None:
-        if self._tail() is None:
+        if self._thread_buffer() is None:
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -97,7 +97,7 @@ class _DivertedStream(io.TextIOBase):
 
 
 def capture_output() -> OutputCapture:
-    """Return a context in which this thread's output goes to its buffer instead of the standard streams."""
+    """Return a context manager that redirects this thread's output to a buffer instead of the standard streams."""
     return OutputCapture()
 
 
@@ -126,7 +126,7 @@ def divert_streams() -> Iterator[None]:
             _passing.clear()  # a function's thread may reuse the identifier of an ended thread
         _diverting[own] = _diverting.get(own, 0) + 1
         _passing.add(own)
-        sys.stdout, sys.stderr = _divert(sys.stdout), _divert(sys.stderr)
+        sys.stdout, sys.stderr = _divert_stream(sys.stdout), _divert_stream(sys.stderr)
     try:
         yield
     finally:
@@ -138,11 +138,11 @@ def divert_streams() -> Iterator[None]:
                 _passing.intersection_update(_diverting)
             elif not _active:
                 _passing.clear()
-                sys.stdout, sys.stderr = _restore(sys.stdout), _restore(sys.stderr)
+                sys.stdout, sys.stderr = _restore_stream(sys.stdout), _restore_stream(sys.stderr)
 
 
 def leave_streams(holder: object) -> None:
-    """Leave the standard streams to all threads outside calls, until `holder` gives them back."""
+    """Leave the standard streams to all threads outside calls, until `holder` releases them."""
     _programs.add(id(holder))
 
 
@@ -151,9 +151,9 @@ def give_back_streams(holder: object) -> None:
     _programs.discard(id(holder))
 
 
-def _divert(stream: Any) -> Any:
+def _divert_stream(stream: Any) -> Any:
     return stream if isinstance(stream, _DivertedStream) else _DivertedStream(stream)
 
 
-def _restore(stream: Any) -> Any:
+def _restore_stream(stream: Any) -> Any:
     return stream._stream if isinstance(stream, _DivertedStream) else stream

@@ -21,10 +21,11 @@ def call(
     operations: dict[tuple[str, ...], PythonFunction],
     entered: Callable[[], None],
 ) -> tuple[bytes, list[Json]]:
-    """Call the function of a request; return its result as JSON, and the files that it wrote.
+    """Call the function of a request. Return its result as JSON, and the files that it wrote.
 
-    `entered` is called right before the function. `operations` caches functions. Raise the errors
-    of a call, and any exception from the import of the function's module."""
+    `entered` is called immediately before the function. `operations` caches functions. Raise the errors of a call, and
+    any exception from the import of the function's module.
+    """
     deadline = time.monotonic() + request["seconds"]
     code = Code(request["service"], request["module"], request["root"], trusted=True)
     key = (*code[:3], request["operation"])

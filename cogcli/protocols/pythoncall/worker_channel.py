@@ -49,7 +49,7 @@ class Channel:
         lines."""
         with suppress(OSError):  # the run ended meanwhile
             if not self._is_closed:
-                self._drain()
+                self._read_once()
         text = self.printed
         self._output.clear()
         self._is_output_cut = False
@@ -75,7 +75,7 @@ class Channel:
 
     def close(self) -> None:
         """Read the remaining output and close the descriptors. Call it once."""
-        self._drain()
+        self._read_once()
         self._is_closed = True
         self._channel.close()
         os.close(self._printed)
@@ -86,16 +86,16 @@ class Channel:
             raise TimeoutError
         for descriptor, event in self._poll.poll(rest * 1000):
             if descriptor == self._printed:
-                self._drain()
+                self._read_once()
             else:
                 try:
-                    self._transfer(event)
+                    self._transfer_once(event)
                 except (BlockingIOError, InterruptedError):
                     continue
                 except OSError as error:
                     raise EOFError from error
 
-    def _transfer(self, event: int) -> None:
+    def _transfer_once(self, event: int) -> None:
         """Receive or send once. Raise EOFError at the end of the channel, or OSError."""
         if event & (select.POLLIN | select.POLLHUP | select.POLLERR):
             data = self._channel.recv(_CHUNK)
@@ -107,8 +107,8 @@ class Channel:
             if not self._unsent:
                 self._poll.modify(self._channel, select.POLLIN)
 
-    def _drain(self) -> None:
-        """Read available output once, not until it is empty: endless output must not defer the deadline."""
+    def _read_once(self) -> None:
+        """Read the available output once, not until it is empty, because endless output must not delay the deadline."""
         try:
             data = os.read(self._printed, _CHUNK)
         except (BlockingIOError, InterruptedError):

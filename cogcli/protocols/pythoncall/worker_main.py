@@ -69,10 +69,10 @@ def main(channel: int, leash: int, wall: str, import_paths: list[str]) -> None:
         os._exit(1)
     _set_limits()
     sys.path[:] = [*import_paths, *(path for path in sys.path if path not in import_paths)]
-    _serve(channel, _enter(channel, wall) if wall else "")
+    _answer_requests(channel, _enter_sandbox(channel, wall) if wall else "")
 
 
-def _enter(channel: int, wall: str) -> str:
+def _enter_sandbox(channel: int, wall: str) -> str:
     """Enter the sandbox. Return the reason if there is no sandbox, else an empty string."""
     import json
 
@@ -93,9 +93,9 @@ def _enter(channel: int, wall: str) -> str:
 
 
 def _run_guard(worker: int, channel: int, leash: int) -> None:
-    """Kill the worker when the leash ends, and end with its status.
-
-    It holds no stream of the worker, so that a reader sees their end."""
+    """Kill the worker when the leash ends, and exit with the worker's status. The guard closes the worker's streams, so
+    that a reader sees their end.
+    """
     os.close(channel)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -125,8 +125,8 @@ def _set_limits() -> None:
                 raise
 
 
-def _serve(channel: int, missing_wall: str) -> None:
-    """Answer requests until the channel ends. Without the required wall the answer is a refusal."""
+def _answer_requests(channel: int, missing_wall: str) -> None:
+    """Answer requests until the channel ends. If the required sandbox is missing, refuse each request."""
     import json
 
     from cogcli.protocols.pythoncall import worker_call
@@ -145,20 +145,20 @@ def _serve(channel: int, missing_wall: str) -> None:
                 if missing_wall:
                     raise worker_call.no_wall_error(request["service"], missing_wall)
                 data, files = worker_call.call(
-                    request, payload, operations, partial(_send, channel, entered)
+                    request, payload, operations, partial(_send_frames, channel, entered)
                 )
             finally:
                 for stream in (sys.stdout, sys.stderr):
                     with contextlib.suppress(Exception):
                         stream.flush()
         except BaseException as error:
-            _send(
+            _send_frames(
                 channel,
                 json.dumps({"n": number, "error": worker_call.error_payload(error)}).encode(),
             )
         else:
             head = {"n": number, "reply": True, **({"files": files} if files else {})}
-            _send(channel, json.dumps(head).encode(), data)
+            _send_frames(channel, json.dumps(head).encode(), data)
 
 
 def _read_frame(channel: int, buffer: bytearray) -> bytes:
@@ -171,7 +171,7 @@ def _read_frame(channel: int, buffer: bytearray) -> bytes:
     return frame
 
 
-def _send(channel: int, *frames: bytes) -> None:
+def _send_frames(channel: int, *frames: bytes) -> None:
     data = memoryview(b"".join(to_frame(frame) for frame in frames))
     while data:
         data = data[os.write(channel, data) :]

@@ -41,12 +41,12 @@ class WorkerPool:
 
         With `sandbox` it is a new one that can read these files and serves only this call. Raise
         TransportError or CallTimeoutError."""
-        with limits.cancel.on_cancel(self._wake):
-            idle, superfluous = self._claim(code, limits)
+        with limits.cancel.on_cancel(self._wake_waiting):
+            idle, superfluous = self._claim_slot(code, limits)
         for worker in superfluous:
-            self._end(worker)
+            self._end_worker(worker)
         try:
-            worker = idle or self._start(code, sandbox)
+            worker = idle or self._start_worker(code, sandbox)
         except BaseException:
             self._give_back(None)
             raise
@@ -67,11 +67,11 @@ class WorkerPool:
             for worker in self._all:
                 worker.kill()
         for worker in idle:
-            self._end(worker)
+            self._end_worker(worker)
         with self._changed:
             self._changed.wait_for(lambda: not self._all, grace + ENDING_SECONDS)
 
-    def _claim(self, code: Code, limits: CallLimits) -> tuple[Worker | None, list[Worker]]:
+    def _claim_slot(self, code: Code, limits: CallLimits) -> tuple[Worker | None, list[Worker]]:
         """Count one more worker as busy; return an idle worker of the service, if any, and the idle
         workers to end for it."""
         with self._changed:
@@ -98,7 +98,7 @@ class WorkerPool:
                 "call.transport", "no caller waits for this call any more", left=False
             )
 
-    def _start(self, code: Code, sandbox: SandboxFiles | None) -> Worker:
+    def _start_worker(self, code: Code, sandbox: SandboxFiles | None) -> Worker:
         worker = Worker(code, self._environ, self._mask_text, sandbox)
         with self._changed:
             self._all.add(worker)
@@ -115,14 +115,14 @@ class WorkerPool:
                 self._idle.append(worker)
             self._changed.notify()
         if worker is not None and not keep:
-            self._end(worker)
+            self._end_worker(worker)
 
-    def _end(self, worker: Worker) -> None:
+    def _end_worker(self, worker: Worker) -> None:
         worker.end()
         with self._changed:
             self._all.discard(worker)
             self._changed.notify_all()
 
-    def _wake(self) -> None:
+    def _wake_waiting(self) -> None:
         with self._changed:
             self._changed.notify_all()

@@ -129,7 +129,7 @@ class Worker:
         self._mask_text = mask_text
         self._lock = threading.Lock()
         if not hasattr(os, "fork"):
-            text = f"{self._name} cannot be started: that takes `fork`, here it is `isolation: thread` that works"
+            text = f"{self._label} cannot be started: that takes `fork`, here it is `isolation: thread` that works"
             raise TransportError("call.transport", text, left=False)
         self._killed = False
         self._ended = False
@@ -141,11 +141,11 @@ class Worker:
         printed, out = os.pipe()
         self._channel = Channel(channel, printed)
         try:
-            self._process = _start(theirs.fileno(), leash, out, environ, sandbox)
+            self._process = _start_process(theirs.fileno(), leash, out, environ, sandbox)
         except (OSError, ValueError) as error:
             os.close(self._leash)
             self._channel.close()
-            text = f"{self._name} cannot be started: {error}"
+            text = f"{self._label} cannot be started: {error}"
             raise TransportError("call.transport", text, left=False) from error
         finally:
             theirs.close()
@@ -163,14 +163,14 @@ class Worker:
         return not self._killed
 
     def call(self, request: WorkerRequest, limits: CallLimits) -> WorkerReply:
-        """Call a function; return its result and the files that it wrote.
-
-        Raise RuntimeErrorBase as an invoker does. The worker may have ended then."""
+        """Call a function. Return its result and the files that it wrote. Raise RuntimeErrorBase as an invoker does;
+        afterwards the worker may have ended.
+        """
         self._calls += 1
         self._entered = False
         with limits.cancel.on_cancel(self.kill):
             try:
-                return self._reply(request, limits.deadline)
+                return self._read_reply(request, limits.deadline)
             except TimeoutError:
                 self.end()
                 raise CallTimeoutError(
@@ -183,7 +183,7 @@ class Worker:
                 text = f"what the worker wrote is not an answer: {error}"
                 raise TransportError("call.transport", text, left=self._entered) from error
 
-    def _reply(self, request: WorkerRequest, deadline: float) -> WorkerReply:
+    def _read_reply(self, request: WorkerRequest, deadline: float) -> WorkerReply:
         """Return the reply to the current call. Raise the error that the worker reports, or an
         error for a malformed answer."""
         code, reads = request.code, request.reads
@@ -246,14 +246,14 @@ class Worker:
                 self._channel.close()
         # Mask first, then take the last line: one line of a multi-line secret may not be recognized.
         lines = self._mask_text(self._channel.printed).strip().splitlines()
-        return f"{self._name} {_status_text(status)}{f': {lines[-1]}' if lines else ''}"
+        return f"{self._label} {_status_text(status)}{f': {lines[-1]}' if lines else ''}"
 
     @property
-    def _name(self) -> str:
+    def _label(self) -> str:
         return f"the worker of service `{self.code.service_id}`"
 
 
-def _start(
+def _start_process(
     channel: int, leash: int, out: int, environ: Mapping[str, str], sandbox: SandboxFiles | None
 ) -> subprocess.Popen[bytes]:
     # `-I` contains `-P`; written out, so that the program's own folder is not an import path if `-I` ever goes.

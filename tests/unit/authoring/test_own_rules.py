@@ -148,13 +148,13 @@ def test_an_echoed_secret_on_disk_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_ids_that_are_not_compared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = reply._fault
+    real = reply._find_fault
 
     def blind(value: Any, id: int) -> str:
         return real({**value, "id": id} if isinstance(value, dict) else value, id)
 
     assert provoked(RPC, "id.match").status == PASSED
-    monkeypatch.setattr(reply, "_fault", blind)
+    monkeypatch.setattr(reply, "_find_fault", blind)
     assert provoked(RPC, "id.match").status == FAILED
 
 

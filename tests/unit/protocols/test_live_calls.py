@@ -107,7 +107,7 @@ def test_a_call_that_is_given_up_before_it_is_sent_is_not_sent(
         call.cancel.set()
         return sent
 
-    monkeypatch.setattr(live, "_invoker", slow_preparation)
+    monkeypatch.setattr(live, "_find_invoker", slow_preparation)
     with pytest.raises(TransportError, match="nothing was sent") as failure:
         live.attempt(call)
     assert failure.value.left is False
