@@ -111,7 +111,7 @@ class OpenApproval(NamedTuple):
     episode: str = ""
     """The id of the episode that waits."""
     signed: bool = False
-    """Whether only a signed answer counts: give `sign` to `Project.resume`."""
+    """Whether only a signed answer is valid. Pass `sign` to `Project.resume` then."""
 
 
 class Episode:

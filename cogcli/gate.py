@@ -50,7 +50,7 @@ __all__ = ["CallRefused", "Gate", "GateResult", "GateSession"]
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}|")
 
 _TRIES: Final = 3
-"""How often a call looks for a run that is not over."""
+"""The maximum number of attempts to find a run that has not ended."""
 _CURRENT: Final[ContextVar[str]] = ContextVar("cogcli_session", default="")
 """The session of the calls in this context, as `Gate.session` set it."""
 
@@ -66,9 +66,9 @@ class SettingsSource(Protocol):
 class Gate:
     """Decides, records and makes the calls of a loop under a pack. Any thread and any event loop may use it.
 
-    `pack` is `ID@VERSION`. `project` is a directory or a Project. `wait` is how many seconds a call is held that waits
-    for a person. The options are those of `Project.run`; `intent` is needed. Raise CogcliError for a pack or an option
-    that cannot be used.
+    `pack` is `ID@VERSION`. `project` is a directory or a Project. `wait` is the number of seconds for which a call that
+    waits for a person is held. The options are those of `Project.run`; `intent` is required. Raise CogcliError for a
+    pack or an option that cannot be used.
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class Gate:
     ) -> Callable[..., Any]:
         """Return a function with the same signature whose calls go through the gate; `function` makes them.
 
-        Without a file the contract of `capability` (else `tool.NAME`) follows from the signature. It returns what
-        `function` returned, or raises CallRefused. With `as_text` it returns a text for the model in both cases. Raise
-        UsageError after the first call, and for a signature that cannot be used.
+        Without a file the contract of `capability` (else `tool.NAME`) follows from the signature. The result returns
+        the value of `function`, or raises CallRefused. With `as_text` it returns a text for the model in both cases.
+        Raise UsageError after the first call, and for a signature that cannot be used.
         """
         name = capability or f"tool.{getattr(function, '__name__', '').lower()}"
         own = make_function(function, name, is_read_only=read_only, seconds=timeout)
@@ -146,21 +146,21 @@ class Gate:
         key: str | None = None,
         wait: float | None = None,
     ) -> GateResult:
-        """Make a call if the pack allows it, and return what became of it; blocks meanwhile.
+        """Make a call if the pack allows it, and return its result; blocks meanwhile.
 
-        An equal call joins one that runs, waits or is in doubt, and collects its result once. `key` is an idempotency
-        key. Raise CogcliError if nothing could be decided or recorded; then nothing was called.
+        An equal call joins one that is running, waiting or in doubt, and collects its result once. `key` is an
+        idempotency key. Raise CogcliError if nothing could be decided or recorded; then nothing was called.
         """
         plain, name = _plain_inputs(inputs), _session_name(session)
         for _ in range(_TRIES):
-            begun = self._begin(name, capability, plain, key)
+            begun = self._begin_call(name, capability, plain, key)
             if isinstance(begun, GateResult):
                 return begun
-            _hold(begun.ticket, self._wait if wait is None else wait)
+            _wait_until_over(begun.ticket, self._wait if wait is None else wait)
             found = begun.finish()
             if found is not None:
                 return found
-        raise self._missed()
+        raise self._missed_error()
 
     async def acall(
         self,
@@ -179,19 +179,19 @@ class Gate:
         self._find_parts().caller.loop = asyncio.get_running_loop()
         for _ in range(_TRIES):
             # The begin of a run may block.
-            begun = await asyncio.to_thread(self._begin, name, capability, plain, key)
+            begun = await asyncio.to_thread(self._begin_call, name, capability, plain, key)
             if isinstance(begun, GateResult):
                 return begun
-            await _hold_async(begun.ticket, self._wait if wait is None else wait)
+            await _await_until_over(begun.ticket, self._wait if wait is None else wait)
             found = begun.finish()
             if found is not None:
                 return found
-        raise self._missed()
+        raise self._missed_error()
 
-    def _begin(
+    def _begin_call(
         self, session: str, capability: str, inputs: Json, key: str | None
     ) -> _BegunCall | GateResult:
-        """Return a call that its session has taken, or the result of one that names what does not exist."""
+        """Return a call that its session accepted, or the result of a call whose capability does not exist."""
         known = self._find_parts().catalog.capability(capability)
         if known is None:
             return result_of_unknown(capability)
@@ -202,8 +202,8 @@ class Gate:
         ticket = running.call(known.id, known.id, inputs, key)
         return _BegunCall(running, ticket, self._options.shadow)
 
-    def _missed(self) -> BaseException:
-        """Return the error for a call that no run took."""
+    def _missed_error(self) -> BaseException:
+        """Return the error for a call that no run accepted."""
         if self._bugs:
             return self._bugs[-1]
         return OverloadedError("call.overloaded", "the session is ending", left=False)
@@ -266,7 +266,7 @@ class Gate:
             return running
 
     def _find_parts(self) -> _SessionParts:
-        """Return what all sessions have in common. From now on no function is added."""
+        """Return the common parts of all sessions. After this call no function can be added."""
         with self._lock:
             if self._parts is None:
                 own = list(self._functions.values())
@@ -311,21 +311,21 @@ class GateSession:
 
 
 class _SessionParts(NamedTuple):
-    """The catalog of all sessions of a gate, and what makes the calls of its functions."""
+    """The catalog of all sessions of a gate, and the caller of its functions."""
 
     catalog: Catalog
     caller: FunctionCaller
 
 
 class _BegunCall(NamedTuple):
-    """A call that a session has taken."""
+    """A call that a session has accepted."""
 
     session: GatewaySession
     ticket: CallTicket
     is_shadow: bool
 
     def finish(self) -> GateResult | None:
-        """Return what became of the call so far, and collect its result. None for a call that the session missed."""
+        """Return the current result of the call, and mark it as collected. None for a call that the session missed."""
         episode = self.session.episode_id
         if not self.ticket.is_over:
             found = result_from_pending(self.ticket, episode)
@@ -348,8 +348,8 @@ def _settings_maker(project: SettingsSource | str | os.PathLike[str]) -> Callabl
     return lambda **flags: Settings(flags, os.environ, base=base)
 
 
-def _hold(ticket: CallTicket, seconds: float) -> None:
-    """Wait until a call is over. One that waits for a person is held for some seconds only."""
+def _wait_until_over(ticket: CallTicket, seconds: float) -> None:
+    """Wait until a call is over, or for a limited number of seconds if it waits for a person."""
     until = time.monotonic() + seconds
     while not ticket.is_over:
         either: list[Future[Any]] = [ticket.future, ticket.requested]
@@ -359,8 +359,8 @@ def _hold(ticket: CallTicket, seconds: float) -> None:
             return
 
 
-async def _hold_async(ticket: CallTicket, seconds: float) -> None:
-    """Wait as `_hold` does. Nothing here cancels the call."""
+async def _await_until_over(ticket: CallTicket, seconds: float) -> None:
+    """Wait as `_wait_until_over` does, without blocking the event loop. The call is never cancelled."""
     until, over = time.monotonic() + seconds, asyncio.wrap_future(ticket.future)
     while not over.done():
         asked = asyncio.wrap_future(ticket.requested)

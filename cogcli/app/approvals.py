@@ -176,7 +176,7 @@ class OpenQuestions(NamedTuple):
 
     approvals: list[WaitingRequest]
     inputs: list[InputRequested]
-    """What services ask for in its unfinished calls."""
+    """The input requests of services in its unfinished calls."""
 
 
 def questions_of(settings: Settings, row: EpisodeRow, global_flags: str = "") -> OpenQuestions:

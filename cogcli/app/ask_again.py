@@ -26,7 +26,7 @@ from cogcli.declarations.value_types import Json
 _FLAGLESS = (
     "channel", "locale", "attachments", "request_id", "session_id", "tenant_id", "agent"
 )  # fmt: skip
-"""Members of a request that no flag sets; only a file can hold them."""
+"""Members of a request that no flag sets, so that only a file can contain them."""
 
 
 def read_start(first: Event) -> RecordedStart:
@@ -74,7 +74,7 @@ def _request_of(agent: AgentStart | None) -> RecordedRequest:
 
 
 def _format_param(name: str, value: object) -> str:
-    """Return a parameter as `--param` takes it: text unchanged, any other value as JSON."""
+    """Return a parameter in the syntax of `--param`: text unchanged, any other value as JSON."""
     return f"{name}={value}" if isinstance(value, str) else f"{name}:={json.dumps(value)}"
 
 

@@ -46,7 +46,7 @@ class LiveRun(Generic[_Result]):
     """
 
     def __init__(self, run: Callable[[Callable[[Event], None]], _Result], control: Control) -> None:
-        """Begin. `run` is called in a thread, with the function that takes its events."""
+        """Start `run` in a thread. Its argument is the function that receives its events."""
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._task = self._loop.create_task(await_run(lambda: run(self._queue_event), control))

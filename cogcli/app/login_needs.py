@@ -13,10 +13,8 @@ from cogcli.specs.selection import SelectionOptions, select
 def require_logins(
     catalog: Catalog, selection: SelectionOptions, environ: Mapping[str, str], now: str
 ) -> None:
-    """Raise ServiceResolutionError `service.login` for a capability none of whose chosen bindings can be called
-    without a login.
-
-    Nothing is sent: whether a server accepts a token is known only from a call.
+    """Raise ServiceResolutionError `service.login` if every chosen binding of a capability needs a missing login.
+    Nothing is sent, since only a call shows whether a server accepts a token.
     """
     for id in catalog.capabilities:
         try:

@@ -29,7 +29,7 @@ class Logout(NamedTuple):
     existed: bool
     revoked: bool
     until: str | None = None
-    """When the token ends that was not revoked; None if that is not known."""
+    """The expiry of a token that was not revoked; None if unknown."""
 
 
 def log_in(

@@ -12,7 +12,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.named_tuple import NamedTuple
 
 FROM_ENVIRONMENT: Final = "env"
-"""What stands for an address: the collector that the environment names."""
+"""The address that denotes the collector in the environment variables."""
 NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
 _PATH: Final = "/v1/traces"
 _SECONDS: Final = 5.0
@@ -26,7 +26,7 @@ class Collector(NamedTuple):
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     seconds: float = _SECONDS
-    """How long it may take."""
+    """The time limit for sending, in seconds."""
     is_protobuf: bool = False
     resource: Mapping[str, str] = NO_ATTRIBUTES
     """More attributes of the trace's resource."""

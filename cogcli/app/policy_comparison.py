@@ -84,7 +84,9 @@ def compare_logs(logs: Sequence[GovernedLog], old: Pack, new: Pack) -> list[Epis
 
 
 def _is_exact(log: GovernedLog, old: Pack) -> bool:
-    """Return whether the recorded decisions of a run are those of a pack."""
+    """Return whether a pack, with the additional packs of the run, is exactly the pack under which the run was
+    decided.
+    """
     policy = start_of(log.started).policy
     return log.pack.hash == compose(old, log.others).hash and not (policy and policy.shadow)
 
@@ -130,9 +132,9 @@ def _redecide_under(log: GovernedLog, pack: Pack, counters: CounterHistory) -> R
 
 
 def compare_with_present(episode_id: str, log: GovernedLog, present: Catalog) -> EpisodeComparison:
-    """Return the recorded decisions of a run that the present specs and packs make differently.
-
-    Raise UnusableEnvironment `episode.unreadable` if the present specs lack a pack of the run."""
+    """Return the recorded decisions of a run that the current specs and packs would make differently. Raise
+    UnusableEnvironment `episode.unreadable` if the current specs lack a pack of the run.
+    """
     recorded = policy_under(log.catalog, log.pack, log.started)
     before = list(decide_again(log.events, log.catalog, recorded, recorded))
     request = PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()

@@ -129,7 +129,7 @@ class LaterEvents:
 
     def __init__(self) -> None:
         self.answer: Event | None = None
-        """What a person answered."""
+        """The answer of a person."""
         self.asked: Event | None = None
         self.started: Event | None = None
         self.spent: Event | None = None

@@ -14,7 +14,7 @@ from cogcli.specs.skill_tools import find_tool
 
 EXTRA: Final = "prove"
 _TIMEOUT_MS: Final = 10_000
-"""How long the solver may think about one question."""
+"""The time limit of the solver for one question, in milliseconds."""
 
 
 def prove_packs(old: PackInRegistry, new: PackInRegistry) -> PolicyProof:

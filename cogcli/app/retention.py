@@ -55,7 +55,7 @@ def is_expired(row: EpisodeRow, now: str) -> bool:
 
 
 def _read_end_and_days(directory: Path) -> tuple[str, float | None]:
-    """Return when the episode ended, and its retention period in days; None if it has none."""
+    """Return the end time of the episode, and its retention period in days; None without a retention period."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
         ended_at = str(read_object(folder, SUMMARY).get("ended_at"))
         _, started = next(iter(EventLog(folder)), (0, None))

@@ -51,7 +51,7 @@ class RunForecast(NamedTuple):
     next: str = ""
     """The command that does so."""
     decisions: int = 0
-    """How many recorded decisions were made again."""
+    """The number of recorded decisions that were made again."""
     changed_decisions: tuple[DecisionChange, ...] = ()
     """Those that are made otherwise now, or cannot be made again."""
 
@@ -108,7 +108,9 @@ def _forecast_readable(settings: Settings, directory: Path) -> RunForecast:
 
 
 def _compare_decisions(directory: Path, present: Catalog) -> EpisodeComparison | None:
-    """Return how the present pack makes the decisions of a run. None if the run had no pack."""
+    """Return the differences between the recorded decisions of a run and those of the current pack. None if the run had
+    no pack.
+    """
     governed = read_governed(directory)
     return compare_with_present(directory.name, governed, present) if governed else None
 

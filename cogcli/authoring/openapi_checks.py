@@ -245,9 +245,7 @@ class _Verifier:
 
 
 def _answerer_name(server: Loopback | None, service: Service) -> str:
-    """Return what answers the call of a scenario: the mock server, the shipped server or the live
-    service.
-    """
+    """Return the name of the answering side of a scenario: the mock server, the shipped server or the live service."""
     if server is not None:
         return _MOCK
     return _SHIPPED if service.keys.server else LIVE

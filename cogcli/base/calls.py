@@ -134,7 +134,7 @@ class Cancellation:
         self._callbacks: dict[object, Callable[[], None]] = {}
         self._reason = held_back
         self.unsent_reason = ""
-        """Why the request was not sent, if the call was cancelled between `hold_back` and `release`."""
+        """The reason why the request was not sent, if the call was cancelled between `hold_back` and `release`."""
 
     @property
     def is_set(self) -> bool:
@@ -221,7 +221,7 @@ class Continuation(NamedTuple):
     answers: Json
     """By the service's name of a form: `action`, and with `accept` the `content`."""
     request_state: str | None = None
-    """What the service gave to send back, unchanged."""
+    """The state that the service wants returned, unchanged."""
 
 
 class Attempt(NamedTuple):
@@ -241,7 +241,7 @@ class Attempt(NamedTuple):
     intent: str = ""
     """The id of the event that announces the call. Empty if none does."""
     continuation: Continuation | None = None
-    """The answer to what the service asked for in the attempt before. None if it asked for nothing."""
+    """The answer to the input request of the previous attempt. None if that attempt had no input request."""
 
     @property
     def traceparent(self) -> str:
@@ -264,7 +264,7 @@ class ServiceNotice(NamedTuple):
     run_id: str = ""
     step_id: str = ""
     reason: str = ""
-    """Why a server stopped before the end of the run."""
+    """The reason why a server stopped before the end of the run."""
 
 
 class ProgressNotice(NamedTuple):

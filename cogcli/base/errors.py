@@ -44,9 +44,11 @@ class CogcliError(Exception):
         self.line = line
         self.column = column
         self.typed: dict[str, bytes] = {}
-        """By `file` the text that it stands for where it is not a file, such as `--input`."""
+        """The origin of a text, such as `--input`, by the `file` that denotes it. Contains only texts that are not
+        files.
+        """
         self.samples: dict[str, str] = {}
-        """Of inputs that may be missing, by name: what `-p` takes to give them a value."""
+        """An example value for `-p`, by the name of an input that may be missing."""
 
     @property
     def exit_code(self) -> int:
@@ -89,8 +91,9 @@ class RuntimeErrorBase(CogcliError):
         """`unknown` if a call got no answer and nothing declares whether it has effects."""
         self.attempts: list[dict[str, object]] = []
         self.record: dict[str, object] | None = None
-        """What went over the wire before it failed, as members of the attempt's record
-        (docs/reference/protocols.md#record)."""
+        """The network exchange before the failure, as members of the attempt's record
+        (docs/reference/protocols.md#record).
+        """
         self.usage: dict[str, int] | None = None
         """The usage in a reply that was refused."""
         self.reply = ""

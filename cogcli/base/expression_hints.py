@@ -21,7 +21,7 @@ _INFIX: Final = {
     "eq": "`==`", "ne": "`!=`", "neq": "`!=`", "gt": "`>`", "ge": "`>=`", "gte": "`>=`",
     "lt": "`<`", "le": "`<=`", "lte": "`<=`",
 }  # fmt: skip
-"""Infix words of other languages, and what to write instead."""
+"""Infix words of other languages, and their replacements."""
 _FOREIGN: Final = re.compile(
     rf"""{_TEXT}|(?P<braces>\$\{{+|\{{\{{|\$\.?(?={_PATH}\.))|(?P<symbol>&&|\|\||===|!==|=~|!~|=>|\?\?|\?\.|<>|[!=<>]=|[!=?;`“”‘’])"""
     rf"""|\b(?P<word>AND|OR|NOT|IN|IS)\b|(?<![\w.'"])(?P<infix>{"|".join(_INFIX)})\b(?!\s*\()"""
@@ -37,7 +37,7 @@ _SYMBOLS: Final = {
     ";": (";", "one expression stands alone"),
     "?": ("?:", f"write {_CHOICE}"),
 }
-"""Symbols of other languages: their names in messages, and what to write instead."""
+"""Symbols of other languages, with their names in messages and their replacements."""
 _BRACES: Final = re.compile(rf"\$?\.?\{{*\s*({_PATH})")
 
 _OTHER_NAMES: Final = {

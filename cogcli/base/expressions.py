@@ -127,7 +127,7 @@ _TOKEN: Final = re.compile(
 
 
 _POSITION: Final = re.compile(r"\.\d")
-"""Without any of these nothing is written otherwise; the search takes a hundredth of the time that tokens take."""
+"""Characters without which a text needs no conversion. This search takes a hundredth of the time of tokenizing."""
 _OPERATORS: Final = frozenset(("and", "or", "not", "in", "is"))
 """Words that a number may follow, as in `x or .5`."""
 

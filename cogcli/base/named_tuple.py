@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 new_tuple: Final = tuple.__new__
-"""The constructor below that of a named tuple: it takes all members as one tuple, in a third of the time. For what each
-step makes."""
+"""The base constructor of named tuples. It accepts all members as one tuple and takes a third of the time. For
+values that each step creates.
+"""
 
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple

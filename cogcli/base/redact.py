@@ -259,7 +259,7 @@ def _is_secret_member(verdict: int, container: Json, value: object) -> bool:
 
 
 BY_NAME: Final = Redactor()
-"""Masks values whose keys name a secret. It holds no values, and none may be added."""
+"""Masks values whose keys denote a secret. It contains no secret values, and none may be added."""
 
 
 def _mask_inside_json(text: str) -> str:

@@ -28,7 +28,7 @@ FRAME_FIELDS: Final = (
 )
 
 MISSING: Final = object()
-"""What a look-up gives where there is nothing. A present null is a value."""
+"""The result of a look-up without a value. A present null is a value."""
 
 _SEGMENT: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 _PATH = lazy_pattern(rf"{_SEGMENT}(?:\.{_SEGMENT})*")

@@ -12,7 +12,7 @@ from cogcli.base.jsonvalue import walk_values
 MIN_PART: Final = 16
 _MIN_DISTINCT: Final = 6
 _MAX_NESTING: Final = 3
-"""How deep a secret is taken apart: a PEM key inside a JSON secret inside a URL."""
+"""The depth to which a secret is decomposed: a PEM key inside a JSON secret inside a URL."""
 _RANDOM_BELOW: Final = -1
 
 _RUN: Final = re.compile(r"[A-Za-z0-9]+")
@@ -23,7 +23,7 @@ _SETTING: Final = re.compile(r"[A-Za-z][A-Za-z0-9 _.\-]*=(.+)", re.DOTALL)
 _BETWEEN_WORDS: Final = re.compile(r"[\s\"'`,;:=|&]+")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]{16,}={0,2}")
 _JSON_IN_BASE64: Final = "eyJ"
-"""How base64 of `{"` begins: the segments of a JSON Web Token with claims that are no secret."""
+"""The beginning of base64 of `{"`, as in the segments of a JSON Web Token, whose claims are not secret."""
 _HOST: Final = re.compile(r"(?:[^@\s/]+@)?(?:[A-Za-z0-9_\-]+\.)+[A-Za-z]{2,}(?::[0-9]+)?")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]?[0-9:.+\-Z]*")
 
@@ -36,9 +36,9 @@ aaaaaaaaaaabaaaaabcbeaaaaa gdfehdebgadefegeafggedcaea ecfdhdcfgadeddffddghfcdbea
 eeededcaeaaffgcfafffaaaaaa fbcbgbbaeaabbbdbabdcaababa ebbbebaceaabbddbaddbaaaaaa cbdbdcaadaabcabdabbeaaabba
 cbcbdbbacaadddbeacedaabaaa caaaeaaacaaaaabaaaabaaaaaa
 """.split()
-"""How common each pair of letters is in English words and names of code: a row for the first letter, a character for
-the second.
-`e` is what chance would give; each letter after it is twice as common, each before it half."""
+"""The frequency of each pair of letters in English words and names of code: a row for the first letter, a character
+for the second.
+`e` is the frequency by chance. Each letter after it is twice as frequent, each before it half."""
 _CHANCE: Final = ord("e")
 _DIGITS, _MIXED, _HUMP = -1, -2, -2
 """The scores of two digits, of a letter next to a digit, and of a small letter before a capital one."""

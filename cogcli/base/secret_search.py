@@ -26,7 +26,7 @@ MASK: Final = "[masked]"
 MIN_LENGTH: Final = 8
 """Shorter values and forms would hit plain words."""
 _MAX_DECODED: Final = 4
-"""How often escapes are decoded: each may have been escaped again."""
+"""The maximum number of times that escapes are decoded, since an escaped text may be escaped again."""
 _DECODABLE: Final = re.compile(r"[%&\\\n]")
 _LATIN_BYTE: Final = 0xDC00
 _HEX: Final = "[0-9A-Fa-f]"
@@ -60,7 +60,7 @@ _LAST_CHARACTER: Final = 0x10FFFF
 _SAMPLE: Final = 8
 """Characters of a sample: few texts have one by chance."""
 _STEPS: Final = range(4, 33)
-"""How far samples may be apart. Nearer ones cost as much as the automaton, farther ones need much memory."""
+"""The possible distances between samples. Smaller ones cost as much as the automaton, larger ones need much memory."""
 _LONG: Final = 10_000
 """Characters of a text for which the samples of the forms are worth their memory."""
 
@@ -190,7 +190,7 @@ class _View:
 
 
 def _place_changes(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
-    """Return where each change begins in the rewritten text, and the changes."""
+    """Return the beginning of each change in the rewritten text, and the changes."""
     starts: list[int] = []
     kept: list[Change] = []
     shift = 0

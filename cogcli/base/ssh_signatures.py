@@ -244,7 +244,7 @@ _REASONS: Final = (
     ("signature verification failed", "it does not fit what was answered"),
     ("could not verify", "its key is not one of theirs"),
 )
-"""Words of the program, and what they mean, the more exact ones first."""
+"""Words in the program's output and their meaning, the more exact ones first."""
 
 
 def _explain_output(output: bytes) -> str:

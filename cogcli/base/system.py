@@ -70,8 +70,9 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._millisecond = 1 << 63, ""
-        """When the current millisecond began, and its text. At first a time that no clock reaches. Threads replace
-        both together."""
+        """The beginning of the current millisecond, and its text. Initially a time before any clock. Threads
+        replace both together.
+        """
         self._second = -1, ""
 
     def now(self) -> str:

@@ -23,7 +23,7 @@ _LEXEME = (
     r"|[\[\]{}=,.\n]"
     r"|[^\[\]{}=,.\n\"'#]++|."
 )
-"""A string, a comment, a mark, or what is between them. It reads strings as the parser does."""
+"""A string, a comment, a mark, or the text between them. Strings are read as the parser reads them."""
 
 
 def find_excess(text: str) -> tuple[str, int, int] | None:

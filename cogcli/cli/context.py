@@ -61,7 +61,7 @@ class CommandContext:
         self.streamed: StreamedList | None = None
         """The list in `own` that is written an item at a time."""
         self.afterwards: list[Callable[[], object]] = []
-        """What is done once the answer is out; the exit code is decided then."""
+        """The work to do after the answer was written, when the exit code is already decided."""
         self._settings: Settings | None = None
 
     @property

@@ -24,7 +24,7 @@ _STYLES = {"error": "bold red", "warning": "bold yellow"}
 """The styles of rich for those of our style words that it does not know."""
 _ELLIPSIS = {0x2026: "~"}
 _MAX_DRAWN = 500
-"""The most table rows that rich draws; each takes about a millisecond."""
+"""The maximum number of table rows drawn by rich. Each takes about a millisecond."""
 
 
 class TableColumn(NamedTuple):

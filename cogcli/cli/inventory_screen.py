@@ -121,9 +121,7 @@ def _table_lines(name: str, table: Json, width: int | None) -> Iterator[StyledLi
 
 
 def _origin_rows(kind: str, spec: Json) -> list[tuple[str, str]]:
-    """Return where a spec is from, which specs it replaces, and the commands that explain and run
-    it.
-    """
+    """Return the origin of a spec, the specs that it replaces, and the commands that explain and run it."""
     places = [("from", spec), *(("replaces", shadow) for shadow in spec["shadows"])]
     rows = [(name, f"{place['layer']}  {place['file']}") for name, place in places]
     if kind != "services":

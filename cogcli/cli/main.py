@@ -236,7 +236,7 @@ def report_error(
 
 
 def _members_from_first_problem(problem: Problem) -> Json:
-    """Return the members that the error of the envelope takes from the first problem."""
+    """Return the members of the envelope's error that come from the first problem."""
     members = {
         name: getattr(problem, name) for name in ("code", "message", "file", "line", "column")
     }

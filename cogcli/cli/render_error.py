@@ -271,7 +271,7 @@ def _correct_problem(
 _ALLOWED_HOSTS = lazy_pattern(r"^allow it for one run: (--allow-host (?!HOST$).+)$", re.MULTILINE)
 """The line of a hint that names hosts which may be allowed."""
 _OTHER_BINDING = lazy_pattern(r"^for one run: --bind (\S+=\S+)$", re.MULTILINE)
-"""The line of a hint that names a binding which can be called."""
+"""The line of a hint that suggests another callable binding."""
 
 
 def _set_binding(argv: list[str], choice: str) -> list[str] | None:

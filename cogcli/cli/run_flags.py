@@ -62,7 +62,7 @@ class OptionFlags(Flags):
     """The flags of a command that accepts options of a run (`declarations/options.py`)."""
 
     command: ClassVar[str] = ""
-    """The command; empty for one that takes all options."""
+    """The command; empty for one that accepts all options."""
     options: Json = OPTIONS_HERE
     """The options that were typed, by name: their text is not read yet, unless it is a number or a word."""
 

@@ -86,7 +86,7 @@ def run_skill(
 SHADOW_NOTE: Final = (
     "shadow: no rule of the pack is enforced; permissions, built-in gates and trust hold"
 )
-"""What a command reports that starts a run under `--shadow`."""
+"""The note of a command that starts a run under `--shadow`."""
 
 
 def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:

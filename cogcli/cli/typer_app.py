@@ -304,7 +304,7 @@ def usage(command: ClickCommand) -> str:
 
 
 Completer = Callable[[Completes, "Context", str], list[tuple[str, str]]]
-"""Offers words for a value: what the parameter completes with, typer's context, the beginning of the word."""
+"""Returns completions, given the kind of values, typer's context, and the beginning of the word."""
 
 
 def root(completer: Completer | None = None) -> LazyGroup:

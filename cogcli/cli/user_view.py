@@ -11,7 +11,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 
 _SHOWN: Final = 3
-"""How many episodes are named behind an entry."""
+"""The number of episodes displayed for an entry."""
 
 
 def profile_lines(profile: Json) -> Iterator[str]:

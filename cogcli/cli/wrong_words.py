@@ -176,8 +176,8 @@ def _may_be_input(name: str, known_flags: Mapping[str, object]) -> bool:
 
 
 def _near_flags(name: str, known_flags: Mapping[str, object]) -> list[str]:
-    """Return similar flags. If the command takes inputs, only near misses are similar, because any
-    other word may be an input.
+    """Return similar flags. If the command accepts inputs, the similarity must be higher, because any other word may be
+    an input.
     """
     if not _may_be_input(name, known_flags):
         return did_you_mean(name, list(known_flags))

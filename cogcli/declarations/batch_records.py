@@ -74,7 +74,7 @@ class EndedLine(Record):
     tokens: Count
     cost: Number | None
     at: str
-    """Where the episode was written: `folder`, or `ARCHIVE:OFFSET`."""
+    """The place of the episode: `folder`, or `ARCHIVE:OFFSET`."""
     code: str | None = None
     calls: Count | None = None
     retries: Count | None = None

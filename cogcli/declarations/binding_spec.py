@@ -36,9 +36,9 @@ class BindingCheck(Spec):
     path: CheckedPath
     """An output, or a path below it; `*` is each element or member."""
     op: Literal["verbatim_in", "one_of"]
-    """How it is compared."""
+    """The comparison operator."""
     value: Any
-    """With what: a value as in [requests](#request)."""
+    """The value to compare with, as in [requests](#request)."""
 
 
 ReplyPath = Annotated[
@@ -56,13 +56,13 @@ class Paging(Spec):
     items: FieldName
     """The output whose list is collected; the other outputs are those of the last page."""
     link: ReplyPath | None = None
-    """Where a reply has the link to the next page, such as `response_headers.Link`."""
+    """The path of the link to the next page in a reply, such as `response_headers.Link`."""
     cursor: ReplyPath | None = None
-    """Where a reply has the cursor of the next page."""
+    """The path of the next page's cursor in a reply."""
     by: Literal["number", "offset"] | None = None
     """Pages that are counted: by their number, or by the number of items before them."""
     send: Words | None = None
-    """The key of the request that takes cursor, number or offset."""
+    """The key of the request that receives the cursor, the number or the offset."""
     first: Annotated[int, SpecLimits(minimum=0, maximum=1_000_000)] | None = None
     """The number of the first page, or its offset.
     Default: `1`, of an offset `0`"""
@@ -100,7 +100,7 @@ class BindingMetadata(Spec):
     headers: Headers = NOTHING
     """Over the service's ([rules](protocols.md#headers)); `${NAME}` is a variable."""
     response_mode: Literal["json", "text", "raw"] = "json"
-    """How the reply is read; openapi and mcp."""
+    """The way of reading the reply; openapi and mcp."""
     retry_count: Annotated[int, SpecLimits(minimum=0, maximum=10)] = 0
     """More attempts before the next binding, after a failure that
     [may be repeated](execution.md#attempts)."""
@@ -117,10 +117,11 @@ class BindingMetadata(Spec):
     extra: Annotated[str, SpecLimits(choices=tuple(SHIPPED))] | None = None
     """It cannot do without the libraries of this [extra](#extras)."""
     fallback_on: Literal["any", "unanswered"] = "any"
-    """After which of the errors that [fall back](execution.md#errors) it is tried; `unanswered`: not
-    after a reply that is not taken (`response.*`)."""
+    """The errors after which it is tried, among those that [fall back](execution.md#errors). `unanswered` excludes
+    errors in a received reply (`response.*`).
+    """
     conformance_profile: Conformance = "standard"
-    """What it promises: [eligibility](#eligibility)."""
+    """The conformance that it promises: [eligibility](#eligibility)."""
     description: str | None = None
     status: str | None = None
     """Stated for readers."""
@@ -132,21 +133,21 @@ class Binding(Spec):
     id: PlainId
     """[Its name](spec-files.md#ids)."""
     capability: CapabilityRef
-    """What it fulfils; an unknown one is `binding.capability`."""
+    """The capability that it implements. An unknown one is `binding.capability`."""
     service: ServiceRef
     """Who does it; an unknown one is `binding.service`."""
     protocol: ProtocolName
     """That of the service, else `binding.protocol`."""
     operation: Words
-    """What is called: [by protocol](#operation)."""
+    """The operation to call, [by protocol](#operation)."""
     request: Annotated[Json, SpecLimits(foreign=True)] = key(
         default=NOTHING, required=True, nullable=True
     )
-    """[What is asked](#request); null: nothing."""
+    """[The request](#request). Null: the call has none."""
     response: Json = key(default=NOTHING, required=True, nullable=True)
     """Output to [where it is in the reply](#response); null: nothing."""
     checks: tuple[BindingCheck, ...] = ()
-    """[What the outputs have to hold](#checks)."""
+    """[Conditions on the outputs](#checks)."""
     page: Paging | None = None
     """[All pages](#page) of the reply in one call; openapi, and only of a capability without effects."""
     metadata: BindingMetadata = BindingMetadata()
@@ -158,7 +159,7 @@ class Binding(Spec):
     trusted: bool = place(default=False)
     """Whether its layer may read the environment (docs/reference/service.md#trust)."""
     distrust: str = place(default="")
-    """Why its layer is not trusted; empty if there is no other reason."""
+    """The reason why its layer is not trusted; empty if there is no special reason."""
 
     @property
     def conformance(self) -> str:

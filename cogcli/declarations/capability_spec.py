@@ -138,7 +138,7 @@ class Safety(Spec):
     """Which services may do it.
     Default: none"""
     scope_constraints: Annotated[tuple[ScopeConstraint, ...], StatedSafety] = ()
-    """How it may be done.
+    """Constraints on how a call may be made.
     Default: none"""
     data_classification: DataClass | None = None
     """The classification of its data, which [retention](pack.md#retention) depends on."""
@@ -171,15 +171,15 @@ class Capability(Spec):
     name: str = ""
     """A title."""
     inputs: Fields = NOTHING
-    """What a call is given; null: nothing.
+    """The inputs of a call. Null: none.
     Default: required, unless it `extends`"""
     outputs: Fields = NOTHING
-    """What comes back; null: nothing.
+    """The outputs of a call. Null: none.
     Default: required, unless it `extends`"""
     properties: Properties = Properties()
-    """How it behaves."""
+    """The behavior of the capability."""
     metadata: Annotated[Json, SpecLimits(keys=CapabilityMetadata)] = NOTHING
-    """Open: other keys of yours may stand next to these."""
+    """Metadata. Other keys of yours are allowed here."""
     cognitive_hints: CognitiveHints | None = None
     """[Hints](#hints)."""
     safety: Safety | None = None

@@ -43,9 +43,9 @@ class StubError(Spec):
     """The error of a failing call."""
 
     code: Words
-    """The code that it fails with."""
+    """The error code of the call."""
     message: str | None = None
-    """What is reported."""
+    """The error message."""
     left: bool | None = None
     """Whether the call may have happened.
     Default: by the code"""
@@ -165,10 +165,10 @@ class CaseSpec(Spec):
     """The directory of an episode that answers, instead of `stubs`.
     Default: none"""
     real: tuple[CapabilityRef, ...] = ()
-    """Capabilities that are really called.
+    """Capabilities that are called for real.
     Default: none"""
     approve: tuple[Words, ...] = ()
-    """Gates or capabilities that a person says yes to; any other pause ends the case, with 5.
+    """Gates or capabilities that a person approves. At any other pause the case ends with 5.
     Default: none"""
     options: Annotated[Json, SpecLimits(keys=CaseOptions)] = NOTHING
     """`trust_level confirm bind conformance keep_going max_workers timeout step_timeout pack intent user
@@ -180,7 +180,7 @@ class CaseSpec(Spec):
     """The time at which the run begins, as `2026-01-31T09:00:00Z`; each look at the clock is a millisecond later.
     Default: 2026-01-01"""
     expect: SkillExpectation = SkillExpectation()
-    """[What it must give](#expect).
+    """[The expected result](#expect).
     Default: exit code 0"""
     needs: tuple[Words, ...] = ()
     """`network`, `model`, `extra.NAME`, `env.NAME`; where one is not there the case is skipped, and that

@@ -108,7 +108,7 @@ class Field:
         self.name = name
         self.annotation = annotation
         self.declaration = default if isinstance(default, Declaration) else None
-        """What is declared of it beside its type and default; None for most fields."""
+        """Its declarations apart from type and default; None for most fields."""
         self.always = self.declaration is not None and self.declaration.always
         """Whether it is written even where it is its default."""
         self.default = self.declaration.default if self.declaration else default
@@ -116,7 +116,7 @@ class Field:
 
     @property
     def file_key(self) -> FileKey:
-        """Return how the file of a spec represents the field."""
+        """Return the representation of the field in the file of a spec."""
         return self.declaration if isinstance(self.declaration, FileKey) else _PLAIN
 
     @property

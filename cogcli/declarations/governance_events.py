@@ -154,13 +154,13 @@ class Approval(Payload):
     """The members of `input` that the rule read."""
     role: str | None = None
     os_uid: int | None = None
-    """The number of the operating system's user who gave the answer."""
+    """The user id of the operating system's user who answered."""
     os_user: str | None = None
-    """Their name there. `by` is what they say of themselves."""
+    """The name of that user. In contrast, `by` is only what the person states."""
     by: str | None = None
     signature: AnswerSignature | None = None
     deferred: bool | None = None
-    """For an answer recorded without continuing the run: the call is judged as of the next resumption."""
+    """For an answer recorded without continuing the run: the call is evaluated as of the next resumption."""
     taken_from: ApprovalOrigin | None = None
     """For an answer transferred by a rerun: its origin. The event also describes the request, which this log lacks."""
 
@@ -332,7 +332,7 @@ class InputGiven(Payload):
     """With `accept`: by the name of the form, the values of its fields."""
     by: str
     os_uid: int | None = None
-    """The number of the operating system's user who gave the answer."""
+    """The user id of the operating system's user who answered."""
     os_user: str | None = None
     """Their name there."""
 

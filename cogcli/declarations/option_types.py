@@ -30,7 +30,7 @@ class OptionType(Protocol):
     many: bool = False
     """Whether the flag of such an option may be repeated, once for each part of the value."""
     in_environment: bool = True
-    """Whether a variable of the environment may hold a setting of this type."""
+    """Whether an environment variable may contain a setting of this type."""
     may_hide: bool = False
     """Whether a value of another type may be a secret, so that messages must not show it."""
 

@@ -43,9 +43,9 @@ SAFETY_MODES: Final = ("read_only", "local_write", "network", "delegated", "dest
 """The lowest first."""
 DURABILITIES: Final = ("process", "power", "none")
 PROGRESS: Final = ("auto", "live", "lines", "json", "none")
-"""How the progress of a run is shown. This is a setting of its display, and no option of the run."""
+"""The setting for displaying the progress of a run. It is no option of the run."""
 HOOKS: Final = ("on_pause", "on_failure", "on_end")
-"""The settings of the table `hooks` that hold a command."""
+"""The settings of the table `hooks` that contain a command."""
 
 TRACE_ID: Final = MatchingText(
     r"[A-Za-z0-9._:-]{1,128}", "1 to 128 letters, digits, `.`, `_`, `:` or `-`"

@@ -567,7 +567,7 @@ class AgentVoice(Spec):
     role: Name = ""
     """The role whose permissions count."""
     voice: Name = ""
-    """How it speaks."""
+    """The agent's manner of speaking."""
 
 
 class Tone(Spec):
@@ -577,7 +577,7 @@ class Tone(Spec):
     """Who speaks.
     Default: none"""
     non_negotiables: tuple[Words, ...] = ()
-    """What it never does."""
+    """Actions that the agent must never take."""
 
 
 class Pack(Spec):
@@ -594,7 +594,7 @@ class Pack(Spec):
     """Texts about the business, for the context.
     Default: none"""
     policy: PolicyLayer = key(name="policy_layer")
-    """[Who may do what](#policy-layer)."""
+    """[The permissions](#policy-layer)."""
     tooling: ToolingLayer = key(name="tooling_layer")
     """[Capabilities and hosts](#tooling-layer)."""
     decisions: DecisionLayer = key(name="decision_layer")
@@ -603,10 +603,10 @@ class Pack(Spec):
     """[What is remembered](#memory-layer).
     Default: as its keys"""
     evaluation: EvaluationLayer = key(default=EvaluationLayer(), name="evaluation_layer")
-    """What `cogcli metrics` is held against.
+    """Targets for `cogcli metrics`.
     Default: none"""
     tone: Tone = key(default=Tone(), name="tone_and_comms")
-    """How the agent speaks.
+    """The manner of speaking.
     Default: none"""
     hash: str = place(default="")
     """That of its canonical content."""

@@ -111,17 +111,17 @@ class Credential(Spec):
     audience: Words | None = None
     """The audience that the client requests."""
     client_auth: Literal["basic", "body"] = "basic"
-    """How the client authenticates: by `Authorization: Basic`, or in the body."""
+    """The client's authentication method: `Authorization: Basic`, or in the body."""
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """Return where its values are."""
+        """The references to its values."""
         found = (self.user, self.client_id, *self.secrets)
         return tuple(ref for ref in found if ref is not None)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return where its secrets are: names of users and clients are none."""
+        """The references to its secrets. Names of users and clients are not secrets."""
         found = (self.bearer, self.api_key, self.password, self.client_secret)
         return tuple(ref for ref in found if ref is not None)
 
@@ -214,13 +214,13 @@ class Service(Spec):
     at: tuple[str, ...] = place(default=())
     """Its path in its file; empty if the file contains nothing else."""
     distrust: str = place(default="")
-    """Why its layer is not trusted; empty if there is no other reason."""
+    """The reason why its layer is not trusted; empty if there is no special reason."""
     allow_hosts: tuple[str, ...] = place(default=())
     """The public hosts that calls reach although it is not trusted."""
 
     @property
     def auth_ref(self) -> str | None:
-        """Return where the secret of its calls is; None if it declares none."""
+        """The reference to the secret of its calls; None if the service declares none."""
         ref: str | None = self.settings.get("auth_ref")
         return ref
 

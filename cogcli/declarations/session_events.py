@@ -29,7 +29,7 @@ class CallRequested(Payload):
     input: Json
     """The arguments of the call."""
     key: str | None = None
-    """The idempotency key that the client gave."""
+    """The idempotency key of the client."""
 
 
 class CallWitnessed(Payload):
@@ -48,7 +48,7 @@ class CallWitnessed(Payload):
     decision: Literal["denied", "none"]
     """`denied`: the call was denied, or waits for a person. `none`: no hook asked for a decision."""
     key: str | None = None
-    """The id that the host gave the call."""
+    """The id of the call at the host."""
 
 
 class SessionEnded(Payload):

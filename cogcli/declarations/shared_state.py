@@ -45,7 +45,7 @@ class SeedEpisode(Part):
 
 
 class SeedGoal(Part):
-    """The `goal` block of the state: the task that the caller gave."""
+    """The `goal` block of the state: the caller's task."""
 
     task: str
     type: str | None = None

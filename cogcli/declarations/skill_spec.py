@@ -125,7 +125,7 @@ class Scatter(Spec):
     capabilities: Annotated[tuple[Target | ScatterTarget, ...], SpecLimits(minimum=2, maximum=100)]
     """Targets."""
     merge: Literal["collect", "concat_lists", "first_success"] = "collect"
-    """What is made of the results."""
+    """The way to merge the results."""
     max_parallel: Parallel | None = None
     """So many at a time.
     Default: all"""
@@ -154,7 +154,7 @@ class StepConfig(Spec):
     """Ids of steps that must end first. With `[]`, the step starts immediately.
     Default: the step before in the file"""
     merge_strategy: MergeStrategy | dict[Words, MergeStrategy] | None = None
-    """How it [writes](#merges): a strategy for all targets, or target to strategy.
+    """The way to [write](#merges): a strategy for all targets, or target to strategy.
     Default: `overwrite`, or that of the hints"""
     timeout_seconds: Seconds | None = None
     """Limit of one invocation with all its attempts.
@@ -167,7 +167,7 @@ class StepConfig(Spec):
     """The kind under which the step is displayed.
     Default: [from the capability](capability.md#effects)"""
     rationale: str = ""
-    """Why the step exists: `rationale` in the plan of `state.json`.
+    """The reason for the step: `rationale` in the plan of `state.json`.
     Default: the step's `description`"""
     retry: Retry | None = None
     """[More attempts](#retry).
@@ -209,7 +209,7 @@ class Step(Spec):
     config: StepConfig = StepConfig()
     """[Below](#config)."""
     description: str = ""
-    """What it is for."""
+    """The purpose of the step."""
     depends_on: Dependencies | None = None
     timeout_seconds: Seconds | None = None
     """The same as there; in both places: `step.alias`.
@@ -261,17 +261,17 @@ class Skill(Spec):
     name: Words
     """A title."""
     description: Words
-    """What it does; by this it is found and chosen."""
+    """The purpose of the skill, by which it is found and chosen."""
     inputs: Fields = key(nullable=True)
-    """What the caller gives; null: nothing."""
+    """The inputs of a run. Null: none."""
     outputs: Fields = key(nullable=True)
-    """What comes back; null: nothing."""
+    """The outputs of a run. Null: none."""
     steps: Annotated[
         tuple[Step, ...], SpecLimits(minimum=1, maximum=HIGHEST.steps, code="skill.steps")
     ]
     """[Steps](#steps), at most the setting [`limits.steps`](spec-files.md#ceilings); none: `skill.steps`."""
     metadata: Annotated[Json, SpecLimits(foreign=True)] = NOTHING
-    """Yours; its `tags` and `use_cases` are what it is [found](command-line.md#search) by."""
+    """Your metadata. The skill is [found](command-line.md#search) by its `tags` and `use_cases`."""
     status: str | None = None
     """Stated for readers."""
     triggers: Any = None

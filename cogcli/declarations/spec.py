@@ -81,7 +81,7 @@ class Spec(Record):
     thing: ClassVar[str] = ""
     """The word before its `id` in messages, as in ``step `sum` ``."""
     shorthand: ClassVar[str] = ""
-    """The member whose value a text in the file stands for, instead of a mapping."""
+    """The member that a text in the file sets, instead of a mapping."""
 
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:
@@ -161,7 +161,7 @@ _READINGS: Final[dict[type[Spec], _SpecReading]] = {}
 
 
 def _reading_of(cls: type[Spec]) -> _SpecReading:
-    """Return how a class is read, computed once."""
+    """Return the cached reading rules of a class."""
     found = _READINGS.get(cls)
     if found is None:
         found = _READINGS[cls] = _new_reading(cls)

@@ -23,7 +23,7 @@ from cogcli.episode.folder import disk_refusal, read_at, write_all
 _IN_MEMORY: Final = 4 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
 _INDENT: Final = b"\n      "
-"""An action stands three levels deep in the document."""
+"""The indentation of an action, which is three levels deep in the document."""
 _SEPARATOR: Final = b"," + _INDENT
 
 
@@ -161,7 +161,7 @@ _BEGIN: Final = lazy_pattern(rb'\n  "outcomes": \{\n    "status": "\w{1,40}",\n 
 _HEAD: Final = 200
 """More bytes than `_BEGIN` matches."""
 _CLOSE: Final = _INDENT + b"}"
-"""The end of an action: whatever an action holds is indented deeper."""
+"""The end of an action. All its content is indented deeper."""
 _END: Final = b"\n    ]"
 
 

@@ -31,7 +31,9 @@ from cogcli.episode.manifest import NamedFile, describe_change, manifest_files, 
 UNSEALED: Final = f"{MANIFEST} does not exist: the run ended, and the episode is not sealed"
 """The fault of an episode whose process was killed while it sealed it, or whose manifest was removed."""
 LONGEST_OPEN: Final = 16 * 1024 * 1024
-"""Bytes of the log of an unfinished run that a list reads. A longer one is checked when it is shown alone."""
+"""The bytes of an unfinished run's log up to which a list checks it. A longer one is checked when its episode is
+displayed.
+"""
 _DOCUMENT: Final = 64 * 1024 * 1024
 _PREV: Final = b'"prev":"'
 _LINK: Final = len("sha256:") + 64
@@ -59,7 +61,7 @@ class LogScan(NamedTuple):
     projections: tuple[bytes, ...] = ()
     """The last two lines that are the evidence of a `state.json`, the latest first."""
     fault: str = ""
-    """Why a line cannot be what was written; empty without such a line."""
+    """The reason why a line cannot be an original line; empty if all lines can."""
 
 
 class Agreement(NamedTuple):

@@ -91,7 +91,9 @@ class TrustedEvents(NamedTuple):
     manifest: str = ""
     """The hash of the manifest that the latest record names. Empty if it names none."""
     differs: str = ""
-    """How the log differs from a known record: it was cut or altered after that. Empty if it does not."""
+    """The difference between the log and a known record: the log was truncated or altered afterwards. Empty if they
+    agree.
+    """
     slot: int = 1
     """The slot of the latest record; the next record goes to the other one."""
 

@@ -32,7 +32,7 @@ SYNCED: Final = os.O_RDONLY if BY_DESCRIPTOR else os.O_RDWR
 _CHUNK: Final = 1 << 20
 _FILE_MODES: Final = (0o600, 0o660)
 _FOLDER_MODES: Final = (0o700, 0o2770)
-"""The modes of what is created: alone, and shared with a group."""
+"""The modes of new folders: private, and shared with a group."""
 TEMPORARY: Final = ".tmp-"
 """The prefix of the names of temporary files."""
 
@@ -64,7 +64,7 @@ class Folder:
         """`fd` is None on systems that do not open directories (`BY_DESCRIPTOR`)."""
         self.path = path
         self.shared = shared
-        """Whether the group may use what is created in it."""
+        """Whether the group may use new entries of the folder."""
         self.archive: Path | None = None
         """The archive that has its files. None for a directory on disk."""
         self._fd = fd

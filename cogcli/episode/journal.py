@@ -152,7 +152,7 @@ class Journal:
         self._syncs = durability != "none"
         self._blobs = BlobFolder(folder)
         self._shortener: ValueShortener | None = None
-        """What replaces large values, from the first one on."""
+        """Replaces large values; None before the first large value."""
         self._failed: OSError | None = None
         self._final = False
         """Whether no event may follow: a sync failed, or a part of a line could not be cut off."""

@@ -59,7 +59,7 @@ _VALUES: Final = frozenset(
 )
 """Keys of the inputs and outputs of runs and steps in an event."""
 _KEPT_TEXTS: Final = 2
-"""A step names its input and its output."""
+"""The number of texts in memory: an event of a step contains its input and its output."""
 _KEPT_PARTS: Final = 1024
 """The parts of lists in memory: 16 MiB of JSON, as many as a writer remembers of one list. A list with more parts than
 these is read from its blobs whenever an event names it."""
@@ -80,7 +80,7 @@ class _CutParts(NamedTuple):
     names: tuple[Json, ...] = ()
     """The references to them."""
     end: bytes = b""
-    """What follows `text`: the first element of the next part, for which the last of these parts had no room."""
+    """The JSON after `text`: the first element of the next part, which did not fit into the last of these parts."""
 
     def extend(self, texts: list[bytes], names: list[Json], following: bytes) -> _CutParts:
         """Return these parts and further ones, given the JSON of their elements and of the element that follows."""

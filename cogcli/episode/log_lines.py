@@ -52,7 +52,7 @@ LineObject = tuple[int, bytes, Json]
 
 
 class NamedRules(Record):
-    """The member of a start event that names the rules of its log."""
+    """The member of a start event that contains the version of its log's rules."""
 
     rules: int = FIRST
 

@@ -150,7 +150,7 @@ def read_chain(folder: Folder, episode_id: str) -> Json:
 
 
 class NamedFile(NamedTuple):
-    """One file as a manifest names it: plain hex or the empty text, and its size or None."""
+    """One file in a manifest: its hash in plain hex or empty, and its size in bytes or None."""
 
     name: str
     sha256: str
@@ -158,7 +158,7 @@ class NamedFile(NamedTuple):
 
 
 class NamedEpisode(Record):
-    """The member of a manifest or an event that names its episode."""
+    """The member of a manifest or an event that contains the id of its episode."""
 
     episode_id: str | None = None
 

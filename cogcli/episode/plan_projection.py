@@ -19,7 +19,7 @@ from cogcli.episode.layout import STEP_KINDS, STEP_STATUSES, FindingSink, ignore
 from cogcli.episode.log_lines import FIRST
 
 VALUE_MEMBERS: Final = ("inputs", "outputs")
-"""The members of a plan's step that hold values."""
+"""The members of a plan's step that contain values."""
 _VOCABULARY: Final = {"kind": (STEP_KINDS, "plan"), "status": (STEP_STATUSES, "pending")}
 """The allowed words of a member, and the word that replaces any other."""
 

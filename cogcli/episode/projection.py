@@ -49,7 +49,7 @@ from cogcli.state.execution import ExecutionState, snapshot
 from cogcli.state.reducer import apply, initial_state
 
 _UNFIT: Final = (CogcliError, KeyError, TypeError, ValueError, AttributeError)
-"""What the reducer raises for a payload that is not one of ours."""
+"""The errors that the reducer raises for a payload that cogcli did not write."""
 _START_TYPES: Final = {
     "task": str, "skill": dict, "inputs": dict, "frame": dict, "parent_run_id": str, "tags": dict, "using": str,
     "intuition_mode": str,
@@ -308,7 +308,7 @@ class Projection:
 
 
 _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "extensions")
-"""The members of `x-cognitive` that hold values."""
+"""The members of `x-cognitive` that contain values."""
 
 
 def _shorten_document(document: Json, values: ValueShortener) -> None:
@@ -329,7 +329,7 @@ _SNAPSHOT_OUTCOMES: Final = ("status", "metrics", "error")
 MOST_ACTIONS: Final = 10_000
 """With more actions the evidence of `state.json` has only their number: its hash in `state` covers each of them."""
 _ACTIONS: Final = b"\0"
-"""Where the text of the actions belongs. JSON has no such byte."""
+"""A placeholder for the text of the actions. JSON text never contains this byte."""
 
 
 def evidence_outcomes(outcomes: Json, *, whole: bool = False) -> Json:
@@ -389,7 +389,7 @@ def project_bytes(events: Iterable[Event]) -> bytes:
 
 
 def project_text(events: Iterable[Event]) -> DocumentText:
-    """Return the text of `state.json`, from the events of one log. The actions are not in memory."""
+    """Return the text of `state.json` for the events of one log. The actions are streamed, not kept in memory."""
     projection = Projection(actions=ActionLog())
     for event in events:
         projection.apply(event)

@@ -207,7 +207,7 @@ def _read_by_waypoint(folder: Folder, known: list[Checkpoint]) -> _Log | None:
 
 
 def _read_sound(folder: Folder, known: list[Checkpoint]) -> _Log:
-    """Read the log. If it can be mended, the refusal names the command."""
+    """Read the log. If its damage can be repaired, the raised error suggests the command."""
     try:
         return _read_log(folder, known)
     except UnusableEnvironment as error:

@@ -88,7 +88,7 @@ class StepHistory:
         self.ruling = ""
         """The ruling of a policy on its call, unless it only allowed the call."""
         self.approval = ""
-        """The approval of an earlier run that its call took over."""
+        """The approval of an earlier run that its call reused."""
         self.depends_on: list[str] = []
         self.started_at = ""
         self.ended_at = ""
@@ -110,7 +110,7 @@ class StepHistory:
         self.used: CallUsage | None = None
         """Its use, with that of its parts; None before it ended, or if the log has none."""
         self.reused = False
-        """Whether its result comes from another episode: this log does not hold its input."""
+        """Whether its result comes from another episode, so that this log lacks its input."""
         self.input: object = None
         self.output: object = None
         self.attempts: list[AttemptMade] = []
@@ -176,7 +176,9 @@ class RunHistory:
     def __init__(self, id: str) -> None:
         self.id = id
         self.answers: dict[str, list[str]] = {}
-        """By step: the answers of people to the requests about its call, who gave them, and how that is known."""
+        """People's answers to the requests about the step's call, with the approvers and the evidence of their
+        identity, by step.
+        """
         self.parent = ""
         self.skill = ""
         self.version = ""

@@ -37,7 +37,7 @@ _FOLD_SPEED: Final = 25_000_000
 _WRITE_SPEED: Final = 500_000_000
 """Bytes a second that are folded and written, until a snapshot has measured it."""
 _MEASURED: Final = 0.05
-"""Seconds from which on an estimate is compared with the duration: what is shorter is ruled by other costs."""
+"""The minimum seconds for comparing an estimate with the duration. Shorter times depend mainly on other costs."""
 _LONG: Final = 4 * 1024 * 1024
 """The size of a log that a resume does not fold before it continues."""
 
@@ -61,7 +61,7 @@ class Snapshots:
         self._taken = 0.0
         """The seconds of all snapshots so far."""
         self._slowness = 1.0
-        """The duration of the last snapshot, in durations that the speeds above give."""
+        """The ratio of the last snapshot's duration to the duration by the speeds above."""
         self._written = 0
         """The size of the last document."""
         self._min_size = 0

@@ -54,7 +54,7 @@ class Waypoint(NamedTuple):
 
     episode_id: str
     events: int
-    """The number of events that it stands for."""
+    """The number of events that it replaces."""
     size: int
     """Their bytes in the log."""
     head: str
@@ -72,7 +72,7 @@ class Waypoint(NamedTuple):
 
 
 def parse_waypoint(data: bytes) -> Waypoint | None:
-    """Return the waypoint in a file, or None if it is none of ours."""
+    """Return the waypoint in a file; None if cogcli did not write it."""
     try:
         value = object_of(orjson.loads(data))
         if value.pop("schema_version", None) != SCHEMA:
@@ -236,5 +236,5 @@ def _previous_hash(line: bytes) -> str:
 
 
 def link_of(line: bytes) -> str:
-    """Return the hash of a line, as the next line names it."""
+    """Return the hash of a line, in the form used by the next line."""
     return f"sha256:{sha256(line).hexdigest()}"

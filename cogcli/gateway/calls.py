@@ -49,20 +49,20 @@ class CallResult(NamedTuple):
 class CallListener:
     """Receives the events of a call. Its methods run on the coordinator of the run, and must not block."""
 
-    def begins(self, step_id: str) -> None:
-        """The call is recorded as this step."""
+    def on_begin(self, step_id: str) -> None:
+        """Called when the call is recorded as this step."""
 
-    def waits(self, asked: ApprovalRequested) -> None:
-        """The call waits for a person's answer to this request."""
+    def on_wait(self, asked: ApprovalRequested) -> None:
+        """Called when the call waits for a person's answer to this request."""
 
-    def resumes(self) -> None:
-        """A person has answered the request that the call waited for."""
+    def on_resume(self) -> None:
+        """Called when a person has answered the request that the call waited for."""
 
-    def ends(self, result: CallResult) -> None:
-        """The call has ended."""
+    def on_end(self, result: CallResult) -> None:
+        """Called when the call has ended."""
 
-    def missed(self) -> None:
-        """The session had ended: the call was neither recorded nor made."""
+    def on_missed(self) -> None:
+        """Called when the session had ended, so that the call was neither recorded nor made."""
 
 
 class ClientCall(NamedTuple):
@@ -72,7 +72,7 @@ class ClientCall(NamedTuple):
     capability: str
     input: Json
     key: str | None = None
-    """The idempotency key that the client gave."""
+    """The idempotency key of the client."""
     listener: CallListener = CallListener()
 
 
@@ -91,7 +91,7 @@ class DoubtDecision(NamedTuple):
     choice: str
     """`done`, `skip` or `fail`."""
     output: Json | None
-    """With `done`: what the call returned."""
+    """With `done`: the return value of the call."""
     by: str
     reason: str = ""
 
@@ -139,7 +139,7 @@ class SessionInbox:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the run takes no further value."""
+        """Whether the run accepts no further value."""
         return self._closed
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class SessionInbox:
             early, self._early = self._early, []
         for value in early:
             if isinstance(value, ClientCall):
-                value.listener.missed()
+                value.listener.on_missed()
 
 
 class OpenQuestion(NamedTuple):
@@ -171,25 +171,29 @@ class CallTicket(CallListener):
         self.episode_id = ""
         self._question: OpenQuestion | None = None
         self.answerers = 0
-        """How many clients with a person wait for this call."""
+        """The number of clients with a person that wait for this call."""
         self._questioned: Future[None] = Future()
         self.watchers: list[Callable[[ProgressNotice], None]] = []
         """Get the progress of the call, from any thread."""
         self._result: Future[CallResult | None] = Future()
         self._requested: Future[str] = Future()
 
-    def begins(self, step_id: str) -> None:
+    def on_begin(self, step_id: str) -> None:
+        """Set the step of the call."""
         self.step_id = step_id
 
-    def waits(self, asked: ApprovalRequested) -> None:
+    def on_wait(self, asked: ApprovalRequested) -> None:
+        """Record the open request for approval."""
         self.approval_id, self.asked = asked.approval_id, asked
         if not self._requested.done():
             self._requested.set_result(asked.approval_id)
 
-    def resumes(self) -> None:
+    def on_resume(self) -> None:
+        """Record that the request for approval was answered."""
         self.approval_id, self.asked, self._requested = "", None, Future()
 
-    def ends(self, result: CallResult) -> None:
+    def on_end(self, result: CallResult) -> None:
+        """Set the result. A later result replaces only that of a call in doubt."""
         if self._result.done():
             known = self._result.result()
             if known is None or not known.is_in_doubt:
@@ -197,7 +201,8 @@ class CallTicket(CallListener):
             self._result = Future()  # a person has decided about a call in doubt
         self._result.set_result(result)
 
-    def missed(self) -> None:
+    def on_missed(self) -> None:
+        """Set the result None, unless the call has a result."""
         if not self._result.done():
             self._result.set_result(None)
 
@@ -208,12 +213,12 @@ class CallTicket(CallListener):
 
     @property
     def requested(self) -> Future[str]:
-        """The id of the request for approval that the call waits for. Done as long as it waits."""
+        """A future of the id of the request for approval that the call waits for. Done while the request is open."""
         return self._requested
 
     @property
     def questioned(self) -> Future[None]:
-        """Done as long as a question of the server waits."""
+        """A future that is done while a question of the server is open."""
         return self._questioned
 
     @property
@@ -333,9 +338,9 @@ class CallBook:
             tickets = [*self._open.values(), *(each for _, each in self._keyed.values())]
         for ticket in tickets:
             if error is None:
-                ticket.missed()
+                ticket.on_missed()
             elif not ticket.is_over:
-                ticket.ends(CallResult(ticket.step_id, "failed", error=error))
+                ticket.on_end(CallResult(ticket.step_id, "failed", error=error))
 
     def _forget_key(self, ticket: CallTicket) -> None:
         for key in [key for key, (_, each) in self._keyed.items() if each is ticket]:

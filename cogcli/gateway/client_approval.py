@@ -113,7 +113,7 @@ def can_ask(client: ClientRequest) -> bool:
 
 
 def is_modern(client: ClientRequest) -> bool:
-    """Return whether a client takes `input_required` results."""
+    """Return whether a client supports `input_required` results."""
     return client.protocol_version >= MODERN
 
 

@@ -30,7 +30,7 @@ class ClientIdentity(NamedTuple):
     """The identity that a request claims for its client. No member is verified."""
 
     name: str
-    """The name and the version that the client gives itself."""
+    """The name and the version that the client reports about itself."""
     headers: Mapping[str, str]
     """The headers of an HTTP request, by their names in lower case."""
     meta: Json
@@ -117,7 +117,9 @@ class SessionPool:
             return session
 
     def _drop_sealed(self) -> None:
-        """Forget the sessions whose run is sealed. The next call of one begins a new run, which names the old."""
+        """Forget the sessions whose run is sealed. The next call of such a session begins a new run, which refers to
+        the old one.
+        """
         self._sessions = {key: each for key, each in self._sessions.items() if not each.is_sealed}
 
     @property

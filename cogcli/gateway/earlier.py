@@ -104,7 +104,7 @@ class EarlierRuns:
             if known is not None:
                 ticket = CallTicket(f"earlier:{run.episode_id}:{known.step_id}")
                 ticket.episode_id, ticket.step_id = run.episode_id, known.step_id
-                ticket.ends(known)
+                ticket.on_end(known)
                 return ticket
         return None
 

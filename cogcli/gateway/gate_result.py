@@ -34,7 +34,7 @@ class GateResult(NamedTuple):
     code: str = ""
     """The stable code of the error, such as `policy.denied`. Empty if the call is done."""
     reason: str = ""
-    """Why the call is not done, for people who run the agent."""
+    """The reason why the call was not made, for people who run the agent."""
     say: str = ""
     """The text of the pack for the customer."""
     approval_id: str = ""

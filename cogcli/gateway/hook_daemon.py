@@ -57,7 +57,7 @@ from cogcli.specs.pack_skills import reach_pack
 from cogcli.specs.unchecked import object_at
 
 HOLD_SECONDS: Final = 10.0
-"""Seconds for which a call is held that waits for a person, unless the hook asks for others."""
+"""The default for how many seconds a call that waits for a person is held."""
 MARGIN: Final = 1.5
 """Seconds before the deadline of a hook at which the server has decided."""
 _FIRST_SECONDS: Final = 60.0

@@ -12,9 +12,9 @@ import sys
 MOST_BYTES = 16 * 1024 * 1024
 """The most bytes of the input of a hook."""
 GREETING = b"cogcli-hook/1\n"
-"""What the server sends first. A process that has read it may send its request, and sends it once."""
+"""The first bytes from the server. After reading them, a process may send its request, once."""
 SECONDS = {"claude-code": 55, "cursor": 55, "gemini-cli": 55, "codex": 55, "copilot": 25}
-"""By host: the seconds after which a hook denies. The host itself gives up later."""
+"""The seconds after which a hook denies, by host. The host's own limit is longer."""
 SESSION_MEMBERS = {
     "claude-code": "session_id",
     "cursor": "conversation_id",
@@ -87,7 +87,9 @@ def require_private(folder: str) -> None:
 
 
 def is_own_peer(connection: socket.socket) -> bool:
-    """Return whether the process at the other end belongs to this user. False if the system does not say."""
+    """Return whether the process at the other end belongs to this user. False if the system does not report the
+    user.
+    """
     try:
         if hasattr(socket, "SO_PEERCRED"):
             packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)

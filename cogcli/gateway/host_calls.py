@@ -106,7 +106,7 @@ def call_names(call: HostCall) -> tuple[str, str]:
 
 
 class HostSession:
-    """The calls of one session of a host. Its methods are called on any thread."""
+    """The calls of one session of a host. Its methods may be called on any thread."""
 
     def __init__(
         self,
@@ -130,12 +130,12 @@ class HostSession:
 
     @property
     def is_live(self) -> bool:
-        """Whether a run takes calls."""
+        """Whether a run accepts calls."""
         return self._session.is_live
 
     @property
     def episode_id(self) -> str:
-        """The id of the present run's episode, else of the last one. Empty before the first call."""
+        """The id of the current run's episode, else of the last one. Empty before the first call."""
         return self._session.episode_id
 
     def close(self, reason: SessionEnding) -> None:

@@ -23,7 +23,7 @@ from cogcli.specs.catalog import Catalog
 
 PREFIX: Final = "host."
 OTHER: Final = "host.other"
-"""The capability of all tools that have none of their own."""
+"""The capability of all tools without their own capability."""
 CALL_SECONDS: Final = 3600.0
 """The time after which the end of a call that no hook reported is unknown."""
 _SERVICE: Final = "host"

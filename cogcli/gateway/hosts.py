@@ -17,7 +17,7 @@ from cogcli.gateway.hook_wire import MOST_BYTES, SESSION_MEMBERS
 from cogcli.specs.unchecked import text_at
 
 EventKind = Literal["decide", "report", "failure", "end"]
-"""What a hook is called for: a call that waits for a decision, one that has ended or failed, the end of the session."""
+"""The event of a hook: a call that waits for a decision, a call that has ended or failed, the end of the session."""
 
 
 class AgentHost(NamedTuple):
@@ -38,7 +38,7 @@ class AgentHost(NamedTuple):
     call_id: str = ""
     """The member that identifies a call in all its events. Empty if the host has none."""
     response: tuple[str, ...] = ("tool_response",)
-    """The members with what a tool answered; the first one present counts."""
+    """The members that may contain a tool's response. The first one present is used."""
 
 
 class HostCall(NamedTuple):
@@ -63,7 +63,7 @@ class HostEvent(NamedTuple):
     call: HostCall | None = None
     """None for the end of a session."""
     response: object = None
-    """What the tool answered, for a call that has ended or failed."""
+    """The tool's response, for a call that has ended or failed."""
 
 
 class UnusableInput(Exception):

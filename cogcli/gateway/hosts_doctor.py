@@ -35,7 +35,7 @@ class HostVersions(NamedTuple):
     switch: str = ""
     """The first version with a switch that blocks after a failure of a hook. Empty if it has none."""
     open: tuple[str, ...] = ()
-    """What lets a call run in spite of the hook."""
+    """The settings under which a call runs in spite of the hook."""
     open_without_switch: tuple[str, ...] = ()
 
 

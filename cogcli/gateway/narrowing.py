@@ -26,7 +26,7 @@ _BOUNDS: Final = {
     ">": ("exclusiveMinimum", "maximum"),
     ">=": ("minimum", "exclusiveMaximum"),
 }
-"""By comparison with a constant: the keyword if it holds, and the keyword if it does not."""
+"""By comparison with a constant: the keyword if the comparison is true, and the keyword if it is false."""
 _EQUALITY: Final = {"==": True, "===": True, "!=": False, "!==": False}
 _BOUND_WORDS: Final = frozenset(word for words in _BOUNDS.values() for word in words)
 _LOWER: Final = frozenset(("minimum", "exclusiveMinimum"))

@@ -61,7 +61,7 @@ class GatewayOffer(NamedTuple):
     withheld: list[Withheld]
     unavailable: list[Upstream]
     listings: dict[str, ServerListing]
-    """What each server lists, by its id."""
+    """The lists of each server, by its id."""
 
 
 def find_upstreams(settings: Settings, host_file: str = "") -> list[Upstream]:

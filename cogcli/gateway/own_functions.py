@@ -54,7 +54,7 @@ class OwnFunction(NamedTuple):
     capability: str
     function: Callable[..., object]
     is_read_only: bool = False
-    """Whether its program says that it changes nothing. A declared capability decides itself."""
+    """Whether the program declares that the function changes nothing. A declared capability overrides this."""
     seconds: float = CALL_SECONDS
 
     @property

@@ -205,7 +205,7 @@ class _Desk:
             self._requests[asked.approval_id] = event
             call = self._calls.get(step)
             if call is not None:
-                call.listener.waits(asked)
+                call.listener.on_wait(asked)
 
     @property
     def _run_id(self) -> str:
@@ -216,7 +216,7 @@ class _Desk:
     def _receive_value(self, value: object) -> Effects:
         match value:
             case ClientCall() if self._ended:
-                value.listener.missed()
+                value.listener.on_missed()
             case ClientCall():
                 yield from self._begin_call(value)
             case PersonAnswer():
@@ -239,7 +239,7 @@ class _Desk:
         )
         run.emit(draft_of(requested, self._run_id, step_id=step, speaker="client"))
         self._calls[step] = call
-        call.listener.begins(step)
+        call.listener.on_begin(step)
         self._tasks[step] = yield run.spawn(self._make_call(step, call), label=step, limit=None)
         if self._inbox is not None and self._count >= self._limits.calls:
             yield from self._end_session("calls")
@@ -263,7 +263,7 @@ class _Desk:
         engine.approvals.add(answer_from_events(asked, event))
         call = self._calls.get(_top_step(asked.step_id))
         if call is not None:
-            call.listener.resumes()
+            call.listener.on_resume()
         task = self._tasks.get(_top_step(asked.step_id))
         if task is not None:
             yield Wake(task)
@@ -317,7 +317,7 @@ class _Desk:
         """
         step = record.path
         record.locate(doubt)
-        call.listener.ends(CallResult(step, "pending", error=doubt))
+        call.listener.on_end(CallResult(step, "pending", error=doubt))
         self._decisions[step] = None
         try:
             while (resolution := self._decisions[step]) is None:
@@ -339,7 +339,7 @@ class _Desk:
         step: str = task.label
         del self._tasks[step]
         self._intents.pop(step, None)
-        self._calls.pop(step).listener.ends(task.result)
+        self._calls.pop(step).listener.on_end(task.result)
 
     def _end_session(self, reason: SessionEnding) -> Effects:
         """End the session. Calls that wait for a person end immediately; running calls receive a grace period."""

@@ -37,7 +37,7 @@ class ReadCall(NamedTuple):
     tool: OfferedTool
     arguments: Json
     prefix: str = ""
-    """What the client's URI has before the one of the server."""
+    """The prefix of the client's URI before the server's URI."""
 
     def as_call(
         self, params: types.ReadResourceRequestParams | types.GetPromptRequestParams

@@ -31,7 +31,7 @@ class GatewayRequest(NamedTuple):
     session: str = ""
     """The name of the session."""
     hold_seconds: int | None = None
-    """How long a call is held that waits for a person. None for the most that hosts wait."""
+    """The seconds for which a call that waits for a person is held. None for the maximum that hosts allow."""
     limits: SessionLimits = NO_OTHER_LIMITS
     rule: SessionRule = ONE_SESSION
     http: HttpListener | None = None
@@ -44,7 +44,8 @@ class GatewayListener(NamedTuple):
     """Callbacks of the command that started the gateway."""
 
     called: Callable[[str, Mapping[str, str]], None]
-    """Called when a call ends, or its client is told to wait: the name of the tool; `status`, `error`, `episode` and
-    `step`, as far as known."""
+    """Called when a call ends, or when its client must wait. The arguments are the name of the tool, and the known
+    ones of `status`, `error`, `episode` and `step`.
+    """
     bug: Callable[[BaseException], None]
     """Called with an unexpected exception."""

@@ -68,10 +68,10 @@ INSTRUCTIONS: Final = (
 STATE_SECONDS: Final = 600.0
 """Seconds for which a client may answer a question."""
 _ANSWER_SECONDS: Final = 10.0
-"""Seconds for which a call that was just answered may end, before it is held as any other."""
+"""The seconds that a just answered call may take, before it is held like any other."""
 _MISSED: Final = 3
 _LONGEST_NAME: Final = 100
-"""The most characters of the name that a client gives itself."""
+"""The maximum length of the name that a client reports."""
 
 
 class OwnEpisodes(Protocol):
@@ -372,7 +372,9 @@ def _list_tool(tool: OfferedTool) -> types.Tool:
 
 
 def _find_violations(tool: OfferedTool, arguments: Json) -> str:
-    """Return how arguments break the tool's input schema; empty if they fit, or if it cannot be applied."""
+    """Return the violations of the tool's input schema by arguments; empty if they fit, or if the schema cannot be
+    applied.
+    """
     schema = read_record(ToolDefinition, tool.definition).inputSchema
     found = [] if schema is None else validator.errors(schema, arguments)
     if any(message == validator.UNUSABLE for _, message in found):

@@ -44,7 +44,7 @@ MAX_WORKERS: Final = 32
 _WATCH_SECONDS: Final = 0.2
 """Between two looks for answers of people."""
 _TRIES: Final = 3
-"""How often a call looks for a run that is not over."""
+"""The maximum number of attempts to find a run that has not ended."""
 
 
 class SessionPlan(NamedTuple):
@@ -54,9 +54,9 @@ class SessionPlan(NamedTuple):
     """The specs of the offered tools, and of the pack."""
     options: RunOptions
     name: str = ""
-    """The name that the caller of the gateway gave."""
+    """The session name that the caller of the gateway chose."""
     client: str = ""
-    """What the client says that it is."""
+    """The client's description of itself."""
     limits: SessionLimits = NO_OTHER_LIMITS
     takes_questions: bool = False
     """Whether questions of services are passed to the client."""
@@ -71,7 +71,7 @@ class SessionPlan(NamedTuple):
 
 
 class _LiveRun(NamedTuple):
-    """The run of a session that takes calls."""
+    """A run of a session that accepts calls."""
 
     inbox: SessionInbox
     book: CallBook
@@ -134,7 +134,7 @@ class GatewaySession:
 
     @property
     def is_live(self) -> bool:
-        """Whether a run takes calls, so that `call` does not block."""
+        """Whether a run accepts calls, so that `call` does not block."""
         live = self._live
         return live is not None and not live.inbox.is_closed
 
@@ -150,13 +150,13 @@ class GatewaySession:
 
     @property
     def episode_id(self) -> str:
-        """The id of the present run's episode, else of the last one. Empty before the first call."""
+        """The id of the current run's episode, else of the last one. Empty before the first call."""
         live = self._live
         return (live.inbox.episode_id if live else "") or self._last_episode
 
     @property
     def inbox(self) -> SessionInbox | None:
-        """The inbox of the present run, for answers of people."""
+        """The inbox of the current run, for answers of people."""
         live = self._live
         return live.inbox if live else None
 
@@ -183,7 +183,7 @@ class GatewaySession:
     # -- runs ---------------------------------------------------------------------------------------------------------
 
     def _find_live(self) -> _LiveRun:
-        """Return the present run, or begin one. Wait for the end of a run that takes no more calls."""
+        """Return the current run, or begin one. If a run accepts no more calls, wait for its end first."""
         while True:
             with self._lock:
                 if self._closed:

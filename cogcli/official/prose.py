@@ -109,7 +109,7 @@ def _sentences_of(text: str) -> list[Sentence]:
 
 
 class _SummaryLimits:
-    """The words and characters that a summary may still have. The blank between sentences counts."""
+    """The remaining words and characters of a summary. The blank between sentences counts as a character."""
 
     def __init__(self, max_words: int | None, max_length: int | None) -> None:
         self.words, self.length = max_words or sys.maxsize, max_length or sys.maxsize

@@ -126,8 +126,8 @@ def _sequence_similarity(text_a: str, text_b: str) -> float:
     return SequenceMatcher(None, a, b).ratio()
 
 
-def _claims_measure(digits: bool) -> Callable[[str, str], float]:
-    """Return a function for the share of numbers, or of names, that both texts have."""
+def _make_claims_measure(digits: bool) -> Callable[[str, str], float]:
+    """Return a function that computes the share of numbers, or of names, that occur in both texts."""
 
     def score(text_a: str, text_b: str) -> float:
         a, b = (
@@ -147,8 +147,8 @@ def _length_similarity(text_a: str, text_b: str) -> float:
 _DIMENSIONS: dict[str, Callable[[str, str], float]] = {
     "wording": _word_cosine,
     "sequence": _sequence_similarity,
-    "numbers": _claims_measure(True),
-    "names": _claims_measure(False),
+    "numbers": _make_claims_measure(True),
+    "names": _make_claims_measure(False),
     "length": _length_similarity,
 }
 _USUAL = ("wording", "sequence")

@@ -128,7 +128,7 @@ class ApprovalAnswer(NamedTuple):
     signed: SignedAnswer | None = None
     """The statement and its signature; None without one."""
     continued_at: str = ""
-    """When the run continued, if the answer was recorded without continuing it."""
+    """The time when the run continued, if the answer was recorded without continuing it."""
 
     @property
     def judged_at(self) -> str:

@@ -46,7 +46,7 @@ class CallCase(NamedTuple):
     """The safety modes of the run under the old and the new pack."""
     host: str = ""
     used: tuple[Mapping[str, Number], Mapping[str, Number]] = ({}, {})
-    """What counters hold under the old and the new pack, by limit."""
+    """The values of the counters under the old and the new pack, by limit."""
 
     def to_payload(self) -> Json:
         """Return the call as JSON. Its data can be given to `policy eval`."""

@@ -81,7 +81,7 @@ class Compiler(Protocol):
     paths: set[str]
     """The paths that `var` and `missing` name outside of loops."""
     computed: bool
-    """Whether `missing` takes computed names."""
+    """Whether `missing` accepts computed names."""
 
     def expression(self, source: object, path: Path, depth: int, *, at_root: bool) -> Evaluate: ...
 

@@ -36,9 +36,8 @@ class RuleMatch(NamedTuple):
 
 
 class RuleError(NamedTuple):
-    """Explains why a rule has no result.
-
-    `code` is missing, type, range, limit or invalid; `pointer` names the operator.
+    """Explains why a rule has no result. `code` is missing, type, range, limit or invalid. `pointer` is the place of
+    the operator.
     """
 
     code: str
@@ -70,7 +69,7 @@ class Rule(NamedTuple):
     paths: frozenset[str]
     """The paths that `var` and `missing` name outside of loops."""
     computed: bool
-    """Whether `missing` takes computed names."""
+    """Whether `missing` accepts computed names."""
     faults: tuple[RuleFault, ...]
 
 

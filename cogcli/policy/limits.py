@@ -23,14 +23,14 @@ from cogcli.specs.unchecked import value_at
 _EXACT: Final = Context(prec=400, traps=[Inexact, InvalidOperation])
 """Enough digits for every sum of accepted amounts. A sum that would be rounded is an error instead."""
 _PLACES: Final = 340
-"""The most decimal places of an amount: those of the smallest number that JSON readers hold."""
+"""The maximum number of decimal places of an amount: those of the smallest number in JSON readers."""
 READS: Final = "limits."
 """The prefix of a counter in the `reads` of a decision."""
 ARGUMENT: Final = "args."
 """The prefix of an argument whose values have counters of their own."""
 ONE: Final = Decimal(1)
 Use = Mapping[str, Decimal]
-"""By id of a limit: what its counter holds."""
+"""The values of counters, by id of the limit."""
 
 
 class CallAttempt(NamedTuple):
@@ -280,7 +280,7 @@ class LimitedCall(NamedTuple):
 
     claims: tuple[LimitClaim, ...] = ()
     used: Use | None = NOTHING
-    """None if the log does not hold what the limits read."""
+    """The values of the limits' counters; None if the log lacks them."""
 
     def apply(self, verdict: Verdict, claims: tuple[LimitClaim, ...] | None = None) -> Verdict:
         """Return the verdict with the limits applied. `claims` are those of the same call with

@@ -288,7 +288,7 @@ def _lacks_evidence(pack: Pack, rule: PolicyRule) -> bool:
 
 
 def _lacks_effect(capabilities: Mapping[str, Capability | None]) -> bool:
-    """Return whether capabilities are known among these, and none of them has an effect."""
+    """Return whether at least one of these capabilities is known, and none of the known ones has an effect."""
     known = [each for each in capabilities.values() if each is not None]
     return bool(known) and all(each.effect == "none" for each in known)
 

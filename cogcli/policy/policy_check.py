@@ -52,7 +52,7 @@ class Interval(NamedTuple):
 
 
 Bounds = dict[str, Interval]
-"""By path: the numbers for which a condition holds."""
+"""By path: the numbers for which a condition is true."""
 
 
 def check_reach(

@@ -37,7 +37,9 @@ def _is_no_stricter(gate: PackGate, other: PackGate) -> bool:
 
 
 def compare_gate_names(old_pack: Pack, old: str, new_pack: Pack, new: str) -> frozenset[str]:
-    """Return how a gate of one pack compares to one of another pack. A gate of another name is another gate."""
+    """Return the relation of a gate of one pack to a gate of another pack. Gates with different names count as
+    different.
+    """
     if old != new:
         return frozenset((DIFFERENT,))
     gates = (pack.policy.gate(old) or PackGate() for pack in (old_pack, new_pack))

@@ -111,7 +111,7 @@ class PolicyProof(NamedTuple):
     differences: tuple[PolicyDifference, ...]
     open_parts: tuple[UnprovenPart, ...]
     calls: int
-    """How many kinds of calls were compared."""
+    """The number of compared kinds of calls."""
 
     @property
     def answer(self) -> str:
@@ -330,7 +330,7 @@ class _Questions:
         return found
 
     def ask(self, kind: CallKind) -> _Question:
-        """Ask about one kind of call."""
+        """Build the question whether one kind of call gets different verdicts."""
         facts, packs = self.shared.facts, self.packs
         named = negated(equals(self.user.text, facts.text("default")))
         scene = SymbolicCaller(named, self.host, self.hosts)

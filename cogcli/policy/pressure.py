@@ -40,7 +40,7 @@ class Pressures(NamedTuple):
     conflict: float
 
     def escalation(self, risk: str) -> float:
-        """Return how strongly a turn should escalate under an intent of this risk class."""
+        """Return how strongly a turn should escalate under an intent of this risk class, from 0 to 1."""
         return clamp(
             RISK[risk] * sum(WEIGHTS[name] * value for name, value in self._asdict().items())
         )
@@ -83,7 +83,9 @@ def gate_pressure(gates: Iterable[GateWait], *, soft: float) -> float:
 
 
 def loop_pressure(identical: int, replans: int, replan_limit: int, idle_turns: int) -> float:
-    """Return how close the turn is to the loop guard: by identical calls, replans, and turns with nothing new."""
+    """Return how close the turn is to the loop guard, from 0 to 1: by identical calls, replans, and turns without
+    news.
+    """
     replanned = replans / replan_limit if replan_limit else float(bool(replans))
     return clamp(max((identical - 1) / 2, replanned, idle_turns / 2))
 

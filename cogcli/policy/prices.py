@@ -8,7 +8,7 @@ from typing import Final
 from cogcli.base.named_tuple import NamedTuple
 
 COST: Final = "cost_microusd"
-"""The budget of what a model costs, in millionths of a dollar."""
+"""The budget for the cost of models, in millionths of a dollar."""
 _DIGITS: Final = 6
 """Decimal places that are kept before rounding up, so that 0.1 + 0.2 is not 0.30000000000000004."""
 

@@ -39,7 +39,7 @@ from cogcli.policy.symbolic_values import Unknown
 from cogcli.policy.verdict import MASK, is_above, mode_under
 
 _NO: Final = ("deny", "refuse")
-"""The verdicts after which no further rule is judged."""
+"""The verdicts after which no further rule is evaluated."""
 
 
 class SymbolicCaller(NamedTuple):
@@ -60,7 +60,7 @@ class PolicySide(NamedTuple):
     """The position of the safety mode of the run."""
     reader: RuleReader
     limits: Mapping[str, str]
-    """What the counter of each limit holds."""
+    """The values of the limits' counters."""
 
 
 class SymbolicVerdict(NamedTuple):
@@ -109,7 +109,7 @@ class _RuleOutcome(NamedTuple):
     rule: CompiledPolicyRule
     matches: str
     denies: str
-    """When it denies because it has no result, or because its limits or obligations are not kept."""
+    """The condition under which the rule denies: it fails with an error, or its limits or obligations are violated."""
 
     def condition_of(self, verdict: str) -> str:
         """Return the condition under which the rule has a verdict."""
@@ -169,7 +169,9 @@ class VerdictReader:
         return negated(all_of(*kept))
 
     def _is_value(self, found: Unknown, value: object) -> str:
-        """Return when an argument equals a value. Lists and objects are compared by the evaluator only."""
+        """Return the condition under which an argument equals a value. Lists and objects are compared by the evaluator
+        only.
+        """
         if isinstance(value, list | dict):
             self._side.reader.inexact.add("enum")
             same = self._shared.open_condition(compact({found.kind: value}))
@@ -270,7 +272,7 @@ class VerdictReader:
         return negated(any_of(*[equals(self._scene.host, str(each)) for each in (0, *listed)]))
 
     def _find_unkept(self, verdict: SymbolicVerdict, outcomes: Sequence[_RuleOutcome]) -> str:
-        """Return when an obligation or required evidence is lacking."""
+        """Return the condition under which an obligation or required evidence is lacking."""
         unnamed, obligations = negated(self._scene.named_user), verdict.obligations
         needs_user = TRUE if is_above(self._mode, "network") else FALSE
         refused = any_of(self._unlisted_host(), all_of(needs_user, unnamed))

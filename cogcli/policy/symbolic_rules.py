@@ -57,7 +57,7 @@ _GIVES: Final = {
     "missing": "list",
     "missing_some": "list",
 }
-"""The kind of what an operator gives if it gives anything; of others it may be any kind."""
+"""The kind of an operator's result, if it has one. Results of other operators may be of any kind."""
 
 
 class RuleReading(NamedTuple):
@@ -112,7 +112,7 @@ class RuleReader:
         """The operators whose value is not known."""
 
     def read_rule(self, rule: Rule, source: object) -> RuleReading:
-        """Return when a rule matches, and when it has no result."""
+        """Return the conditions under which a rule matches, and under which it fails."""
         if rule.faults:
             return RuleReading(FALSE, TRUE)
         paths = {canonical_path(path) for path in rule.paths}
@@ -223,7 +223,7 @@ class RuleReader:
         return SymbolicValue({"number": KindCase(known, found.term)}, negated(known))
 
     def is_same(self, source: Json, first: SymbolicValue, second: SymbolicValue) -> tuple[str, str]:
-        """Return when two values cannot be compared, and when they are equal."""
+        """Return the conditions under which two values cannot be compared, and under which they are equal."""
         comparable, holds = FALSE, FALSE
         for kind in first.kinds:
             mine, theirs = first.case(kind), second.case(kind)
@@ -426,4 +426,4 @@ _OPERATORS: Final[dict[str, _Reader]] = {
     "max": _read_arithmetic(lambda a, b: f"(ite (>= {a} {b}) {a} {b})", is_exact=True),
     "in": _read_in,
 }
-"""The operators whose meaning a solver knows. What others give is left open."""
+"""The operators whose meaning a solver knows. Results of others are undetermined."""

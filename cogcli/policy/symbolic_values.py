@@ -24,7 +24,7 @@ from cogcli.policy.smt_script import (
 
 ABSENT_KIND: Final = "absent"
 KINDS: Final = (ABSENT_KIND, "number", "text", "boolean", "list", "object", "null")
-"""What may stand at a path, written as its position. Rules read null as absent, limits on arguments do not."""
+"""The kinds of values at a path, encoded as their position. Rules treat null as absent, limits on arguments do not."""
 ROOTS: Final = frozenset("request user agent run call args inputs vars outputs state".split())
 """The parts of a rule's data that always exist. Any other part is a slot with its facts."""
 _MEMBERS: Final[dict[str, dict[str, str]]] = {

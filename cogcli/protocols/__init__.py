@@ -47,11 +47,11 @@ class ProtocolRow(NamedTuple):
     invoker: Callable[[InvokerContext], Invoker]
     checks: Callable[[], ProtocolChecks] = _no_checks
     contract: Callable[[], ContractJudges] = _no_contract
-    """The comparison of a binding with what describes its service."""
+    """Compares a binding with the description of its service."""
     described_by: Callable[[Service], str] = lambda service: ""
-    """Returns what describes the operations of a service: DOCUMENT, LOCK, SOURCE, or empty."""
+    """Returns the kind of source that describes the operations of a service: DOCUMENT, LOCK, SOURCE, or empty."""
     address_keys: tuple[str, ...] = ()
-    """The keys of a service that may hold its URL, the preferred one first."""
+    """The keys of a service that may contain its URL, the preferred one first."""
     path_keys: Callable[[Service, Binding], Collection[str]] = lambda service, binding: ()
     """Returns the keys of a binding's request that become parts of the URL path."""
     in_process: bool = False

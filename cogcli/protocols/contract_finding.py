@@ -49,10 +49,9 @@ def document_finding(fault: DocumentFault, path: tuple[str | int, ...]) -> Contr
 
 
 class OperationInput(NamedTuple):
-    """One value that an operation takes.
-
-    `as_text`: it is sent in a path, a query or a header. `schema` is None if nothing is known about
-    it."""
+    """One input of an operation. `as_text`: it is sent in a path, a query or a header. `schema` is None if it is
+    unknown.
+    """
 
     label: str
     required: bool
@@ -83,8 +82,9 @@ def argument_findings(
 class OperationContract(NamedTuple):
     """The inputs of an operation, by the keys of a binding's request, and its replies.
 
-    `reply` holds the schemas of the bodies that `response.*` may read, None if nothing is known
-    about them. `described` holds every schema of the operation in the service's document."""
+    `reply` contains the schemas of the bodies that `response.*` may read; None if they are unknown. `described`
+    contains every schema of the operation in the service's document.
+    """
 
     title: str
     taken: dict[str, OperationInput]

@@ -172,7 +172,7 @@ def _output_findings(
 
 
 def _absence_text(steps: list[SchemaAtPath], *, partly: bool, null: bool) -> str:
-    """Return how a reply may lack the value; empty if it always has one."""
+    """Return why a reply may lack the value, as text; empty if it always has one."""
     if partly or any(step.maybe for step in steps):
         return "may be absent"
     return "may be null" if null else ""

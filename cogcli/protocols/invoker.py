@@ -58,8 +58,7 @@ class InvokerContext(NamedTuple):
     secrets: Secrets
     clock: Clock
     state_dir: str
-    """The user's state directory, which holds the pins of first use. If it is empty, nothing is
-    pinned."""
+    """The user's state directory, which contains the pins of first use. If it is empty, nothing is pinned."""
     environ: Mapping[str, str] = {}
     """The environment of the command."""
     max_workers: int = 8
@@ -71,7 +70,7 @@ class InvokerContext(NamedTuple):
     reads: ReadableFiles | None = None
     """The files that shipped functions may read; None for any."""
     files: frozenset[PinnedFile] = frozenset()
-    """The files that the run may send. No other value names a file, whatever its form is."""
+    """The files that the run may send. No other value refers to a file, regardless of its form."""
     write_roots: Roots = ()
     """The folders where functions write files; () for the working directory."""
     open_registry: Callable[[], Registry] | None = None
@@ -82,10 +81,11 @@ class InvokerContext(NamedTuple):
     """Receives each start and stop of a service, each page and each answered question, from any thread; None if no
     log records them."""
     on_question: TakeQuestion | None = None
-    """Passes a question of a service to a person. None if no one is asked: then no service is told that it
-    could ask."""
+    """Passes a question of a service to a person. None if no person can answer; then services do not offer
+    questions.
+    """
     person: PersonAtTerminal | None = None
-    """Who answers the questions of services instead, while a call is open. None for no one."""
+    """The person at the terminal who answers questions of services during an open call. None without a person."""
     pauses_for_input: bool = False
     """Whether a call may end with an InputRequiredError, after which it continues with a person's answer."""
     on_progress: Callable[[ProgressNotice], None] | None = None
@@ -110,7 +110,7 @@ class InvocationRequest(NamedTuple):
     link: str = ""
     """The link to the next page, which a reply of the service named; empty for the request itself."""
     continuation: Continuation | None = None
-    """The answer to what the service asked for before; None if it asked for nothing."""
+    """The answer to the service's previous input request; None without one."""
 
     @property
     def request_cap(self) -> int:
@@ -124,7 +124,7 @@ class InvocationRequest(NamedTuple):
 
     @property
     def response_mode(self) -> str:
-        """Return how the reply is read: `json`, `text` or `raw`."""
+        """The way to read the reply: `json`, `text` or `raw`."""
         return self.binding.metadata.response_mode
 
 

@@ -64,7 +64,7 @@ class RuleCall(NamedTuple):
     without: tuple[str, ...] = ()
     """Kinds of specs to leave out: `bindings`, `services`."""
     rule: bool = True
-    """Whether `--bind` names the binding."""
+    """Whether `--bind` selects the binding."""
     extra: str = ""
     """The extra that the call requires; without it the call is skipped."""
 

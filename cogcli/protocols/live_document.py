@@ -44,9 +44,10 @@ class NamedDocument(Protocol):
 class DocumentKind(NamedTuple):
     """The functions for documents of one protocol.
 
-    `noun` names the things that they describe. `parse` converts a value to a document with `names`,
-    or raises DocumentFault. `changes` compares an older document, or None, with a newer one.
-    `fetch` downloads the published one."""
+    `noun` is the word for a described item, such as operation. `parse` converts a value to a document with `names`, or
+    raises DocumentFault. `changes` compares an older document, or None, with a newer one. `fetch` downloads the
+    published one.
+    """
 
     noun: str
     parse: Callable[[Json], NamedDocument]

@@ -21,14 +21,14 @@ class RpcCall(Record):
 
 
 class RpcError(Record):
-    """The error of an answer."""
+    """The error object in an answer."""
 
     code: int | None = None
     message: str | None = None
 
     @property
     def is_complete(self) -> bool:
-        """Whether it has the members that the protocol requires."""
+        """Whether the error has the members that the protocol requires."""
         return self.code is not None and self.message is not None
 
 

@@ -95,7 +95,7 @@ class ApprovalView(NamedTuple):
     signed: bool = False
     """Whether only a signed answer counts."""
     answer: str = ""
-    """Who answered what, for a request that is no longer open."""
+    """The answer and its approver, for a request that is no longer open."""
 
     @property
     def approve(self) -> str:

@@ -10,7 +10,7 @@ from cogcli.report.svg import ShareBar, shares_svg
 
 
 class CountedLines(NamedTuple):
-    """Lines with the same status or code. `first` names the first of them."""
+    """The number of lines with the same status or code. `first` lists the first of them."""
 
     name: str
     total: int

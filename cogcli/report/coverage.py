@@ -37,7 +37,7 @@ class CoverageTarget(NamedTuple):
 
 
 class Coverage:
-    """The arms of skills, and whether each ran. `add` takes the runs of one case."""
+    """The branches of skills, and whether each ran. `add` adds the runs of one case."""
 
     def __init__(self) -> None:
         self._find_arms: dict[str, dict[CoverageTarget, bool]] = {}

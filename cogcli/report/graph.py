@@ -78,7 +78,7 @@ _COLOURS: Final = {
     "skipped": ("#f1f1f1", "#777777"), "running": ("#e3f2fd", "#1565c0"), "pending": ("#ffffff", "#777777"),
     "waits": ("#fff4e5", "#b26a00"),
 }  # fmt: skip
-"""Fill and border by status. The label names the status too."""
+"""Fill and border by status. The label contains the status, too."""
 
 
 def mermaid(graph: GraphView) -> str:

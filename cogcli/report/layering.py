@@ -14,7 +14,7 @@ from itertools import pairwise
 from cogcli.base.named_tuple import NamedTuple
 
 _SWEEPS = 4
-"""How often the layers are passed, down and up."""
+"""The number of passes over the layers, down and up."""
 
 
 class Layering(NamedTuple):
@@ -30,9 +30,9 @@ class Layering(NamedTuple):
 def lay_out(
     widths: Mapping[str, float], edges: Iterable[tuple[str, str]], *, gap: float, passing: float
 ) -> Layering:
-    """Return the layout of nodes with these widths and a distance of `gap`.
-
-    An edge that passes a layer takes the width `passing` in it."""
+    """Return the layout of nodes with these widths and a distance of `gap`. An edge across a layer occupies the width
+    `passing` in it.
+    """
     kept, rank = _drop_cycles(list(widths), edges)
     depth = _assign_layers(rank, kept)
     layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]

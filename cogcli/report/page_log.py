@@ -50,9 +50,9 @@ class PageLog:
         self.approvals: dict[str, RequestAndAnswer] = {}
         self.model_calls: dict[str, ModelCall] = {}
         self.begun: dict[tuple[str | None, str], int] = {}
-        """By run and step: the line that holds the step's input."""
+        """The line that contains a step's input, by run and step."""
         self.ended: dict[tuple[str | None, str], int] = {}
-        """By run and step: the line that holds its output, attempts and error."""
+        """The line that contains a step's output, attempts and error, by run and step."""
         for line, event in enumerate(events, start=1):
             self._add_event(line, event, read_payload(event))
 

@@ -32,7 +32,7 @@ class UnfinishedState(NamedTuple):
     doubtful: tuple[StepHistory, ...] = ()
     cut_off: tuple[StepHistory, ...] = ()
     inputs: tuple[InputRequested, ...] = ()
-    """What services ask for in the middle of a call."""
+    """The input requests of services in unfinished calls."""
 
 
 def unfinished_state(fold: History, status: str) -> UnfinishedState:

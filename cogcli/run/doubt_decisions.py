@@ -238,11 +238,10 @@ def resolutions_from(
     reason: str,
     episode: str,
 ) -> dict[str | None, DoubtResolution]:
-    """Return a person's answers as resolutions by step path. The key is None for an answer without a step if no
-    call is open.
+    """Return a person's answers as resolutions by step path. All answers are checked before any takes effect.
 
-    All answers are checked before any takes effect. Raise UsageError `usage.flag` for two answers to one call.
-    Raise UsageError `usage.value` for an answer without a step while several calls are open, or for an output
+    The key is None for an answer without a step if no call is open. Raise UsageError `usage.flag` for two answers to
+    one call. Raise UsageError `usage.value` for an answer without a step while several calls are open, or for an output
     that breaks the capability's contract. Raise UsageError `step.unknown` for a step without a call in doubt.
     """
     found: dict[str | None, DoubtResolution] = {}
@@ -274,7 +273,7 @@ def _find_step(answer: DoubtAnswer, still_open: list[str], episode: str) -> str 
 
 
 def _require_no_call(choice: str, step: str | None, still_open: list[str]) -> None:
-    """Raise UsageError for an answer that matches no call, unless it names no step and its choice needs no call."""
+    """Raise UsageError for an answer that matches no call, unless it has no step and its choice needs no call."""
     if step is None and choice != "done":
         return
     what = "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"

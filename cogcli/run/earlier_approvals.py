@@ -119,7 +119,7 @@ class RedeemableApprovals:
         self._shared = shared
         self._approvals = approvals
         self._refusals: dict[str, str] = {}
-        """By step: why its latest approval was not taken over."""
+        """The reason why the latest approval of each step was not reused."""
 
     def redeem(self, call: AskedCall, now: str) -> EarlierApproval | None:
         """Transfer the earlier approval of this call to this run, on disk, and return it. Return None if the call has

@@ -37,9 +37,9 @@ class FileScope(NamedTuple):
     """The folders that may contain the files of inputs. Paths are absolute, with links followed."""
 
     reads: ReadableFiles
-    """What a run may read at all."""
+    """The files that a run may read."""
     folders: tuple[str, ...] = ()
-    """Where the files of inputs lie that no person typed; relative ones start in the first."""
+    """The folders for input files that no person typed. Relative paths start in the first."""
 
 
 FindScope = Callable[[], FileScope]

@@ -98,7 +98,7 @@ class LogIndex:
         self.intents: dict[ScopeKey, Event] = {}
         self.repeats: dict[ScopeKey, list[Event]] = {}
         self.resumptions: dict[ScopeKey, int] = {}
-        """How often later sessions repeated a call in doubt: the same attempt, sent once more."""
+        """The number of later sessions that repeated a call in doubt: the same attempt, sent once more."""
         self.answers: dict[ScopeKey, StepAnswered] = {}
         """Results that were on disk before their steps ended."""
         self.answered_at: dict[ScopeKey, int] = {}
@@ -143,7 +143,7 @@ class LogIndex:
         self.is_only_answered = False
         """Whether they only record answers of people, without continuing the run."""
         self._folded: dict[ScopeKey, Event] = {}
-        """The closing events of steps of which the log has no other event here, until they are taken."""
+        """The closing events of steps without another event in this log, until they are used."""
         folded = waypoint.folded if waypoint else ()
         times = dict(waypoint.waypoint.times) if waypoint else {}
         if waypoint is not None:
@@ -352,8 +352,8 @@ class LogIndex:
         return found
 
     def _find_continuation(self, answer: Event) -> str:
-        """Return when the run continued after an answer that was recorded alone: the time of the latest resumption
-        before the answer was used. Empty for any other answer.
+        """Return the time when the run continued after an answer that was recorded without continuing it. That is the
+        latest resumption before the answer was used. Empty for any other answer.
         """
         if not Approval.of(answer.payload).deferred:
             return ""

@@ -75,8 +75,9 @@ class AgentRun(NamedTuple):
     gateway: Mapping[str, object] = {}
     """The `gateway` of `run.started`."""
     hold: Callable[[], AbstractContextManager[object]] = nullcontext
-    """Returns the lock of the conversation that a resumed run holds while it is live. Raises UnusableEnvironment
-    `session.busy`."""
+    """Returns the lock of the conversation, which a resumed run holds while it is active. Raises
+    UnusableEnvironment `session.busy`.
+    """
 
 
 class LearnedSecrets:
@@ -409,7 +410,7 @@ class RunEnvironment(NamedTuple):
     agent_of: AgentOf | None = None
     """Returns an agent's run from its log. None if this program can run no agent."""
     signatures: AnswerSignatures = UNCHECKED
-    """How signatures of people's answers are judged."""
+    """Verifies the signatures of people's answers."""
     intercept: Intercept | None = None
     """Answers attempts instead of the live call (tests of skills). None for live calls."""
     on_question: TakeQuestion | None = None

@@ -134,7 +134,7 @@ class _Pending(NamedTuple):
     was_lifted: bool = False
     """Whether a person had approved the recorded call, so that limits that ask did not count it."""
     uses: tuple[_CounterUse, ...] = ()
-    """What was counted at the decision already, since the recorded call was not made."""
+    """The amounts counted already at the decision, because the recorded call was not made."""
 
 
 class ReplayedUse:

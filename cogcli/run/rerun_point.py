@@ -68,7 +68,7 @@ def _repeats_effects(steps: Container[str], loop: str, log: LogIndex) -> bool:
 
 
 def _is_kept(path: str, loop: str, log: LogIndex) -> bool:
-    """Return whether a rerun from this loop takes over the item or round with this step path."""
+    """Return whether a rerun from this loop reuses the item or round with this step path."""
     return StepPath(path).root_step == loop and _find_item(path) in log.results
 
 

@@ -93,7 +93,7 @@ class ResumeRequest(NamedTuple):
     """The approver's signatures, by the ids of the requests."""
     in_doubt: tuple[DoubtAnswer, ...] = ()
     inputs: tuple[FormAnswer, ...] = ()
-    """Answers to what services asked for."""
+    """Answers to the input requests of services."""
     allow_changed_specs: bool = False
     abort: bool = False
     """Close the run: no new work starts, and it ends with the status `aborted`."""
@@ -239,7 +239,9 @@ class _Resumption(NamedTuple):
     fold: WaypointFold | None
     """The fold of the log, if it was read from its waypoint on."""
     refusals: list[CogcliError]
-    """Why nothing new may start. Only a rejection continues then: with the specs in the log, until new work is due."""
+    """The reasons why no new work may start. Then only a rejection continues, with the specs in the log, until new
+    work is due.
+    """
 
     @property
     def _is_closed(self) -> bool:
@@ -442,11 +444,11 @@ class _Resumption(NamedTuple):
         return live_files(self.journal, log.root or "", has_waypoints=has_waypoints, fold=self.fold)
 
     def _load_specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
-        """Return the catalog to continue with, the selection of bindings, the recorded binding chains, and the
-        changed pins.
+        """Return the catalog to continue with, the selection of bindings, the recorded binding chains, and the changed
+        pins.
 
-        To close a run the specs in its log are enough, and to reject as well if the present ones are refused.
-        Raise UnusableEnvironment `resume.changed-specs` or ProblemsFound.
+        To close a run, or to reject when the current specs are refused, the specs in its log are used. Raise
+        UnusableEnvironment `resume.changed-specs` or ProblemsFound.
         """
         if self._uses_pinned_specs:
             pinned = self._load_pinned_specs()
@@ -476,10 +478,10 @@ class _Resumption(NamedTuple):
     def _load_present_specs(
         self,
     ) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
-        """Return the same as `_load_specs`, from the present specs, which are read once.
+        """Return the same as `_load_specs`, from the current specs, which are read once.
 
-        If some have changed and that is allowed, the recorded chains are not used, and each capability is as strict
-        as the stricter declaration.
+        If specs have changed and that is allowed, the recorded chains are not used. Each capability is as strict as the
+        stricter of its declarations.
         """
         catalog, changed = self._read_catalog()
         options = options_from_log(self.started.payload)
@@ -499,7 +501,7 @@ class _Resumption(NamedTuple):
         return catalog, selection, selected, changed
 
     def _read_catalog(self) -> tuple[Catalog, list[str]]:
-        """Return the present specs, made as strict as the original ones, and the changed pins."""
+        """Return the current specs, made as strict as the original ones, and the changed pins."""
         started, allowed = self.started, self.request.allow_changed_specs
         # With changed specs the original ones count too: each capability is as strict as either declaration.
         read_pinned = partial(read_pinned_catalog, started, self.directory)

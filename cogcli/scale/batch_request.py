@@ -33,7 +33,7 @@ class BatchRequest(NamedTuple):
     shard: Shard = Shard()
     order: str = "input"
     keep: str = "auto"
-    """How episodes are kept: a word of `--keep`."""
+    """The storage of episodes: a word of `--keep`."""
     invalid: str = "stop"
     max_failures: FailureLimit | None = None
     in_doubt: str = ""

@@ -84,7 +84,7 @@ class RetainedShard(NamedTuple):
     selects: Callable[[int], bool]
     """Returns whether a line is one of the shard that runs."""
     is_durable: bool
-    """Whether what ended survives a power loss."""
+    """Whether ended lines survive a power loss."""
 
 
 class BatchKeeper:

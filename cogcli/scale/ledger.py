@@ -77,7 +77,7 @@ class LedgerEntry(NamedTuple):
     error: Json | None = None
     """The error of a line whose episode is not sealed, from which its result is made again."""
     at: str = FOLDER
-    """Where its episode was written: in a folder, or as `ARCHIVE:OFFSET`."""
+    """The place of its episode: a folder, or `ARCHIVE:OFFSET`."""
 
     @property
     def archive(self) -> str:
@@ -198,7 +198,7 @@ _PARSERS: Final[dict[str, Callable[[Json], AnyEntry | None]]] = {
 
 
 def first_head(batch_id: str, part: str) -> str:
-    """Return the `prev` of the first entry of a ledger; `part` names its shard."""
+    """Return the `prev` of the first entry of a ledger. `part` is the name of its shard."""
     return digest(f"cogcli/ledger/1:{batch_id}:{part}".encode())
 
 

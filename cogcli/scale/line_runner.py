@@ -143,7 +143,7 @@ class LineRunner:
         return LineEnded(task, result if self._calls is None else self._calls.take(result))
 
     def directory_of(self, task: LineTask) -> Path:
-        """Return where the episode of a line is, or would be."""
+        """Return the directory of a line's episode, which may not exist yet."""
         return self._runs_dir / self._key_of(task).episode_id(task)
 
     def _key_of(self, task: LineTask) -> BatchKey:

@@ -115,7 +115,7 @@ def _require_one_batch(shards: Sequence[ResultFile]) -> None:
 
 
 def _find_missing_shards(present: Collection[Shard]) -> list[str]:
-    """Return the names of the shards that complete the present ones, for each number of parts among them."""
+    """Return the names of the shards that are missing among the given ones, for each number of parts."""
     missing: list[str] = []
     for parts in sorted({shard.parts for shard in present}):
         shards = [Shard(place, parts) for place in range(parts)]

@@ -13,7 +13,7 @@ _IN_A_ROW: Final = 5
 FIRST_PAUSE: Final = 30.0
 LONGEST_PAUSE: Final = 600.0
 _JUDGED_FROM: Final = 100
-"""Ended lines from which a percentage is judged."""
+"""The minimum number of ended lines for evaluating a percentage."""
 
 
 class FailureLimit(NamedTuple):
@@ -55,5 +55,5 @@ class ServicePause:
         return self._service
 
     def seconds_left(self, now: float) -> float:
-        """Return how long sending pauses from now on; 0 if it does not."""
+        """Return the remaining seconds of the pause; 0 without a pause."""
         return max(0.0, self._until - now)

@@ -97,7 +97,7 @@ class SharedBucket:
         return tokens
 
     seconds_held = 0.0
-    """How long no call may be made, at the last change."""
+    """The remaining pause in seconds at the last change."""
 
 
 def _read_state(fd: int, burst: float, now: float) -> BucketState:

@@ -33,7 +33,7 @@ class LineFile(NamedTuple):
     header_lines: int = 0
     """Lines of the original before its first row."""
     lock: int = -1
-    """The descriptor that holds the lock of a spooled file."""
+    """The descriptor that locks a spooled file."""
 
     def place(self, batch: BatchFolder) -> LineFile:
         """Move a spooled file to the folder of its batch, and return the file. Raise UnusableEnvironment."""

@@ -125,7 +125,7 @@ _UNUSED_IN_PAGES: Final = {
     "cursor": {"first", "more", "size"},
     "by": set(),
 }
-"""By the key that leads to the next page: the keys that say nothing then."""
+"""The keys without effect, by the key that leads to the next page."""
 
 
 _OF_SERVICE: Final = re.compile(r"\$\{service\.[A-Za-z_][A-Za-z0-9_]*\}")

@@ -19,8 +19,9 @@ LIST_TYPES: Final = {
     "Decision": "working.intermediate_decisions",
     "Message": "working.messages",
 }
-"""Targets that hold lists of objects. A single value becomes a list, and an element `v` that is not an object becomes
-`{value: v}`."""
+"""Targets that contain lists of objects. A single value becomes a list, and an element `v` that is not an object
+becomes `{value: v}`.
+"""
 SINGLE_TYPES: Final = {"Summary": "output.summary"}
 KEYED_TYPES: Final = ("Score", "Tradeoff", "Plan", "Artifact", "Context")
 """Types stored as `working.artifacts.<field>`."""

@@ -154,7 +154,7 @@ def unset_variables(
 
 
 def path_of_variable(service: Service, name: str) -> KeyPath:
-    """Return the path of the value in a service's file that names a variable."""
+    """Return the path of the value that refers to a variable in a service's file."""
     headers, env = service.metadata.headers, service.keys.env or {}
     places: dict[KeyPath, str] = {
         ("metadata", "headers", key): text for key, text in headers.items()
@@ -172,7 +172,7 @@ def path_of_variable(service: Service, name: str) -> KeyPath:
 
 
 def place_of_variable(service: Service, environ: Mapping[str, str]) -> KeyPath | None:
-    """Return the path of the value in a service's file that names the first unset variable, or None if all are set."""
+    """Return the path of the value that refers to the first unset variable in a service's file; None if all are set."""
     names = unset_variables(None, service, environ)
     if service.variables:
         names += lacking_variables(service, environ)
@@ -358,9 +358,8 @@ def _wall_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def isolation_of(service: Service) -> str:
-    """Return where the functions of a pythoncall service run: `thread`, `process` or `sandbox`.
-
-    If the service does not declare it, shipped functions run in a `thread`, others in a `process`.
+    """Return the isolation of a pythoncall service's functions: `thread`, `process` or `sandbox`. By default, shipped
+    functions run in a `thread`, others in a `process`.
     """
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
 
@@ -399,7 +398,7 @@ _BREACHES: Final = {
     "sandboxed_execution": "does not run in a process of its own",
     "no_credential_passthrough": "is given credentials",
 }
-"""By constraint: a phrase for what a service does to violate it."""
+"""By constraint: a phrase for the violation by a service."""
 
 
 def _uses_secrets(binding: Binding | None, service: Service) -> bool:

@@ -35,7 +35,7 @@ from cogcli.specs.unchecked import object_at
 _MAX_TRIED: Final = 100
 """The maximum number of problems of a file to repair, since each requires another parse."""
 _NEAR: Final = 0.75
-"""Two words with a higher similarity, from 0 to 1, are taken for the same word."""
+"""Two words with a higher similarity, from 0 to 1, are treated as the same word."""
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _WORD: Final = re.compile(r"[^\s,\[\]{}]+")
 

@@ -88,7 +88,7 @@ class Layout:
     folders: Mapping[str, str] = _FOLDERS
     """The folder of each kind that has one."""
     single: Mapping[str, str] = {f"policies/{POLICY_FILE}": "policy"}
-    """The kinds of files that are not a spec themselves: they choose among specs, or hold several."""
+    """The kinds of files that are not a spec themselves: they select specs, or contain several."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer

@@ -38,7 +38,7 @@ class Grammar(NamedTuple):
     check_service: Callable[[Json, ProblemReport], None] = lambda raw, report: None
     """Reports the faults of a single service file."""
     sends_files: bool = False
-    """Whether a request may hold a file."""
+    """Whether a request may contain a file."""
     has_headers: bool = False
     """Whether a binding may map the headers of a reply."""
     documents: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from cogcli.base.lazy_pattern import lazy_pattern
 _HEADER: Final = lazy_pattern(r"response_headers\.([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128})")
 _BEGIN: Final = "response_headers."
 UNREAD: Final = frozenset(("set-cookie", "set-cookie2"))
-"""The headers that no binding reads: they hold credentials of a session."""
+"""The headers that no binding may read, because they contain credentials of a session."""
 
 
 def header_of(source: object) -> str:

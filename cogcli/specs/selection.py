@@ -303,7 +303,7 @@ _RULES: Final[dict[str, Callable[[_Chooser], EvaluatedRule]]] = {
     "only": _Chooser.by_only,
 }
 RULES: Final = tuple(_RULES)
-"""The rules in order. The first one that names a binding decides."""
+"""The rules in order. The first one that selects a binding decides."""
 
 
 def find_binding_on(catalog: Catalog, id: str, service: str) -> str | None:

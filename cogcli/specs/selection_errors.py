@@ -151,7 +151,7 @@ def _describe_origin(selection: Selection, namer: str) -> str:
 
 
 def _find_naming_file(catalog: Catalog, selection: Selection) -> str:
-    """Return the file that names the binding. Empty if no file names it."""
+    """Return the file that selects the binding; empty if no file does."""
     id, source = selection.capability_id, selection.selection_source
     if source == "active":
         return catalog.host.active[id].file

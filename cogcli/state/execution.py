@@ -106,7 +106,7 @@ class ExecutionState:
 
 
 class RunState(NamedTuple):
-    """The parts of a run's state that rules may read when a call is judged."""
+    """The parts of a run's state that rules may read when a call is evaluated."""
 
     inputs: Mapping[str, object]
     vars: Mapping[str, object]

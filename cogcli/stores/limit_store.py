@@ -58,7 +58,7 @@ _OPEN_OF_OTHERS: Final = (
     " AND state = 'reserved' AND episode_id != ? ORDER BY number LIMIT ?"
 )
 Choose = Callable[[Mapping[str, Decimal]], Sequence[LimitClaim]]
-"""Returns the claims to reserve, given what each counter holds, by id of its limit."""
+"""Returns the claims to reserve, given the values of the counters by id of the limit."""
 
 
 class LimitStore:

@@ -26,7 +26,7 @@ class Escalation(NamedTuple):
     plan: Json = NOTHING
     """The plan that the person decides about. Empty for a message, an answer or a result."""
     why: str = ""
-    """Why the pack has the guardrail that escalates."""
+    """The pack's reason for the guardrail that escalates."""
     say: str = ""
     """The text of the pack for the customer."""
 

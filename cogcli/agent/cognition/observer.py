@@ -45,7 +45,7 @@ class Observer:
         self._gates: list[Json] = []
         self._learned: list[Edge] = []
         self.calls = 0
-        """How many steps of the root run made a call, of a capability or of a skill."""
+        """The number of root-run steps that called a capability or a skill."""
         self.data_class = INTERNAL
         """The most restrictive data class among the outputs of the calls."""
         self.denial = ""

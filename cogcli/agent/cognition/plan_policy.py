@@ -34,7 +34,9 @@ from cogcli.state.inputs import Scope, compile_input
 _CHANGING = ("run.now", "state")
 """The values that change from event to event."""
 MAX_DEPTH: Final = 4
-"""How deep lanes and nested skills are judged before their plan begins. Calls below are judged when they come."""
+"""The nesting depth to which lanes and nested skills are checked before their plan begins. Deeper calls are checked
+when they are made.
+"""
 
 
 class PlannedCall(NamedTuple):
@@ -101,7 +103,7 @@ class PlanPart(NamedTuple):
     skill: Skill
     state: ExecutionState
     path: str = ""
-    """What the ids of its steps begin with."""
+    """The prefix of the ids of its steps."""
     unknown: tuple[str, ...] = ()
     """The paths of a rule's data that its caller leaves open."""
     others: tuple[Step, ...] = ()

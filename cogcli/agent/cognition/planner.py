@@ -23,7 +23,7 @@ from cogcli.specs.skill_search import answer_for
 
 
 class ProposedCall(NamedTuple):
-    """One call of a candidate. `depends_on` names earlier calls; None stands for the previous one."""
+    """One call of a candidate. `depends_on` lists earlier calls; None means the previous one."""
 
     id: str
     capability: str

@@ -40,8 +40,9 @@ from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import RootRun
 
 Remember = Callable[[Json, str, str], CogcliError | None]
-"""Stores what a turn leaves: `turn`, `calls` and `proposals`; then the id of the run, and the time. The error where the
-store cannot be written: the run goes on, and its log has all of it."""
+"""Stores the results of a turn: `turn`, `calls` and `proposals`, with the id of the run and the time. Returns the
+error if the store cannot be written; the run then continues, because its log is complete.
+"""
 
 
 class EndedRun(NamedTuple):
@@ -65,11 +66,11 @@ class EndedRun(NamedTuple):
     withheld: str = ""
     """The reason why no store keeps the text of the message. Empty if the stores keep it."""
     data_class: str = "internal"
-    """The highest classification of what the calls of the run gave."""
+    """The highest classification of the outputs of the run's calls."""
 
 
 Finish = Callable[[EndedRun], CogcliError | None]
-"""Stores what a run leaves; the error as above."""
+"""Stores the results of a run. Returns the error as `Remember` does."""
 
 
 class Progress:
@@ -120,7 +121,7 @@ class Progress:
         self.has_acted = False
         """Whether a call above `read_only` was done."""
         self.contradictions = KnownContradictions()
-        """What graph and memory contradict each other in, as of the context of this turn."""
+        """The contradictions between graph and memory, as of the context of this turn."""
         self.replans = 0
         self._noted_answers = 0
         """The number of answers of people that the planner has a notice of."""

@@ -42,7 +42,7 @@ class ModelAccess(NamedTuple):
     timeout_s: float = 60.0
     secrets: LearnedSecrets | None = None
     prices: Prices | None = None
-    """What the tokens of the model cost. None if that is not known."""
+    """The prices of the model's tokens; None if unknown."""
 
 
 class Reasoning:

@@ -25,7 +25,7 @@ class TurnRecord:
         self.turn = turn
         self.known = known
         self.logged: Json = {}
-        """What the layers of the turn wrote, as the log has it: with masked values."""
+        """The writes of the turn's layers in their logged form, with masked values."""
         self._root, self._edition = root, edition
 
     def run_layer(self, name: str, *, skipped: str = "") -> None:

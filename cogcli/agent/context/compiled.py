@@ -33,7 +33,7 @@ class ContextBlock(NamedTuple):
 
 
 STATE: Final = "state"
-"""The bucket in omissions for what a prompt shows of the state of an agent: profile, reasoning, results, notices."""
+"""The bucket in omissions for the agent's own state in a prompt: profile, reasoning, results, notices."""
 
 
 REQUEST: Final = "request"

@@ -144,7 +144,7 @@ class _Standings:
         self._known: dict[tuple[str, str], tuple[str, list[Edge]]] = {}
 
     def of(self, entity: str, predicate: str) -> tuple[str, list[Edge]]:
-        """Return the status of a predicate, and its edges."""
+        """Return the status of a predicate of an entity, and its edges."""
         key = entity, predicate
         if key not in self._known:
             self._known[key] = self._standing_of(entity, predicate)

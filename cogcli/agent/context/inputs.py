@@ -128,7 +128,7 @@ class Attention(NamedTuple):
     focus: tuple[str, ...] = ()
     salience: Mapping[str, float] = NOTHING
     held_attachments: tuple[int, ...] = ()
-    """The places of the attachments that are held until the turn has ended."""
+    """The places of the attachments that are deferred until the turn has ended."""
 
     def includes(self, ref: str) -> bool:
         """Return whether a reference is in focus. One that was not ranked always is."""
@@ -156,7 +156,7 @@ class CompileInput(NamedTuple):
     summary: ContextBlock | None = None
     """The summary of older messages, which names them."""
     summary_cut: Omission | None = None
-    """What the summary replaces."""
+    """The messages that the summary replaces."""
     session_signals: Json = NOTHING
     """The session of the request: its id, whether it starts, and how its last run ended."""
     state: Mapping[str, object] = NOTHING

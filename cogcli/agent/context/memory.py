@@ -16,7 +16,7 @@ _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES
 
 
 WORKING: Final = "working"
-"""The tier of what a session is about."""
+"""The tier of the topics of a session."""
 
 
 def session_entity(session_id: str) -> str:

@@ -62,7 +62,7 @@ _OF_CODE: Final = {
     "env.extra": "auth",
     "model.auth": "auth",
 }
-"""Kinds of failed requests by code. Any other code stands for an invalid request."""
+"""Kinds of failed requests by status code. Any other code is an invalid request."""
 _LONGEST_ID: Final = 128
 
 

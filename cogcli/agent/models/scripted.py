@@ -73,7 +73,7 @@ class ScriptEntry(Spec):
 
     when: Annotated[tuple[Words, ...], SpecLimits(minimum=1)] = ()
     times: Annotated[int, SpecLimits(minimum=1, maximum=1000)] = 1
-    """How many calls in a row it answers."""
+    """The number of consecutive calls that it answers."""
     value: FreeMembers | None = key(default=None, name="json")
     written: str = key(default="", name="text")
     calls: Annotated[tuple[ScriptedCall, ...], SpecLimits(minimum=1)] = key(

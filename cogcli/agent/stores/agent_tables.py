@@ -28,4 +28,4 @@ AGENT_TABLES: Final = (
     " UNIQUE (tenant_id, user_id, kind, to_n))",
     "CREATE INDEX job_open ON job (state, created_at) WHERE state IN ('queued', 'leased')",
 )
-"""Every row belongs to a tenant and a user, and carries the number of its version."""
+"""The tables of agents. Every row belongs to a tenant and a user, and contains the number of its version."""

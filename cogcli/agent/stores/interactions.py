@@ -45,7 +45,7 @@ class Interaction(NamedTuple):
     data_class: str = "internal"
     """The highest data class that its run could read."""
     withheld: str = ""
-    """Why `query` holds a notice and a hash instead of the message. Empty if it holds the message."""
+    """The reason why `query` is a notice and a hash instead of the message. Empty if it is the message."""
     n: int = 0
     """Its number among those of the user, from 1, which the store assigns."""
 

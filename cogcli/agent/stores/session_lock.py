@@ -20,11 +20,11 @@ _PAUSE: Final = 0.05
 
 @contextmanager
 def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> Iterator[None]:
-    """Hold the lock of a conversation against this process and others. The lock file's name is a hash; it is
+    """Hold the exclusive lock of a conversation in the `with` block. The lock file's name is a hash, and the file is
     removed afterwards.
 
-    Raise UnusableEnvironment `session.busy` if another run holds the lock for more than ten seconds, or `env.disk`
-    if no lock is possible.
+    Raise UnusableEnvironment `session.busy` if another run holds the lock for more than ten seconds, or `env.disk` if
+    locking is impossible.
     """
     name = digest_of([tenant_id, user_id, session_id]).removeprefix("sha256:")[:32]
     path = store.with_name(f"{store.name}.session-{name}")

@@ -27,7 +27,7 @@ _ROLE: Final = "assistant"
 
 
 CountTool = Callable[[Capability], int]
-"""Counts the tokens that a tool needs in what is sent."""
+"""Counts the tokens of a tool's definition in a request."""
 
 
 def count_block(tool: Capability) -> int:

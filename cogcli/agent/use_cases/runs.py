@@ -33,8 +33,8 @@ def agent_of(
     catalog: Catalog,
     on_response: OnResponse | None = None,
 ) -> AgentRun:
-    """Return an agent's run from its log. Nothing is stored without settings, or for the pack of an untrusted
-    project. `on_response` takes growing responses.
+    """Return an agent's run from its log. Nothing is stored without settings, or for the pack of an untrusted project.
+    `on_response` receives growing responses.
     """
     invocation = recorded_invocation(started, catalog)
     store_settings = None if catalog.distrust else settings

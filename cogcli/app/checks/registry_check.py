@@ -24,7 +24,7 @@ KINDS: Final = ("skills", "capabilities", "bindings", "services")
 UNTRUSTED: Final = "service.untrusted"
 """The code of a call that requires trust in its project."""
 READINESS: Final = (UNTRUSTED, "env.extra", "env.missing")
-"""The codes of what a machine lacks and another one may have: trust, an extra, the value of a variable."""
+"""The codes for missing parts of this machine that another one may have: trust, an extra, the value of a variable."""
 _SPECS: Final = (*KINDS, "packs")
 _FILES: Final = (*_SPECS, "cases")
 

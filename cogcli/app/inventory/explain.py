@@ -66,11 +66,11 @@ def explain_capability(settings: Settings, name: str) -> ChoiceExplanation:
 def _explain_choice_of_runs(
     settings: Settings, registry: Registry, catalog: Catalog, capability_id: str
 ) -> ChoiceExplanation:
-    """Explain the choice that a run makes now for a capability.
+    """Explain which binding a run would choose now for a capability.
 
-    In a project that is not trusted, it is the choice of the trusted layers. If these lack the
-    capability, it is a choice in which no service is trusted (docs/reference/service.md#trust). A
-    warning names the different choice that requires trust."""
+    In an untrusted project, only the trusted layers choose. If they lack the capability, the choice treats no service
+    as trusted (docs/reference/service.md#trust). If trust would change the choice, a warning names the other binding.
+    """
     given = selection_options(settings)
     later = explain_choice(catalog, capability_id, given)
     if registry.is_trusted:

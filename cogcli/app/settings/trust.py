@@ -141,7 +141,7 @@ def settings_of(project: str) -> ConfigFile:
 
 
 def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None = None) -> Trust:
-    """Return the present trust in a project. `file` is its configuration, if that has been read."""
+    """Return the current trust in a project. `file` is its configuration, if that has been read."""
 
     def layers() -> list[Layer]:
         return layers_of(project, file)
@@ -269,7 +269,7 @@ def _digest_key(
 
 
 def memory_path(project: str, environ: Mapping[str, str]) -> str:
-    """Return the path of a project's file in the cache."""
+    """Return the path of the project's trust file in the user's cache."""
     return os.path.join(cache_home(environ), "trust", folder_name(project))
 
 

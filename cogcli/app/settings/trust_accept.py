@@ -67,7 +67,7 @@ class ProjectSnapshot:
 
 
 def take_project_snapshot(project: str, environ: Mapping[str, str]) -> ProjectSnapshot:
-    """Return the present state of a project. Raise UnusableEnvironment `trust.size`."""
+    """Return the current state of a project. Raise UnusableEnvironment `trust.size`."""
     root = os.path.abspath(project)
     settings = settings_of(root)
     layers = layers_of(root, settings)

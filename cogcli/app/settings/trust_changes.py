@@ -36,9 +36,11 @@ _CODE_ALONE: Final = 5
 _SPEC_ALONE: Final = 6
 
 Declarations = dict[DeclarationKey, dict[str, Any]]
-"""By kind and subject what each file declares, by the name of the file."""
+"""The declarations of each file, by kind, subject and file name."""
 Contents = dict[str, tuple[bytes | None, bytes | None]]
-"""By the name of a changed file its accepted and its present content, as far as there is one."""
+"""The accepted and the current content of each changed file, by name; None if the file does not exist in that
+state.
+"""
 
 
 class FileChange(NamedTuple):

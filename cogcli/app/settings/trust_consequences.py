@@ -255,7 +255,7 @@ class GateEntry(Record):
 
     @property
     def rank(self) -> int:
-        """Return how strict the `on_fail` of the gate is; a higher rank is stricter."""
+        """The strictness of the gate's `on_fail`; a higher rank is stricter."""
         return _position_in(STRICTNESS, str(self.on_fail or "block"))
 
 

@@ -53,10 +53,11 @@ _LAUNCHERS: Final = frozenset(
         " tox uv yarn"
     ).split()
 )
-"""Programs that start what a file of the working directory declares."""
+"""Programs that start a program declared in a file of the working directory."""
 _FETCHERS: Final = frozenset("bunx docker docker-compose nix npx pipx pnpx podman uvx".split())
-"""Programs that download what they start. Files of the working directory declare the source, or a
-replacement."""
+"""Programs that download the program they start. Files of the working directory declare the source, or a
+replacement.
+"""
 _MANIFESTS: Final = frozenset(
     (
         "package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml yarn.lock .npmrc .yarnrc"
@@ -68,7 +69,7 @@ _MANIFESTS: Final = frozenset(
         " Containerfile flake.nix flake.lock"
     ).split()
 )
-"""Files that declare what these programs start, and where they download it."""
+"""Files that declare what these programs start, and the source of the download."""
 _STARTED: Final = ("__main__.py", "package.json", "index.js")
 """Files of a folder that can be started as a program."""
 _SEPARATORS: Final = ("\\s+", re.escape(os.pathsep), "[\\s:;,=]+")

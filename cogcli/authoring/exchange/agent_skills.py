@@ -63,7 +63,7 @@ from cogcli.specs.skill import list_targets
 from cogcli.specs.unchecked import object_at
 
 BESIDE: Final = "agent-skill-registry"
-"""The folder of the registry next to the tool, as the agent-skills documentation names it."""
+"""The folder of the registry next to the tool, under the name in the agent-skills documentation."""
 _MAX_BYTES: Final = 256 * 1024
 _SETTLED: Final = frozenset((
     "service.untrusted", "service.isolation", "env.missing", "binding.none", "binding.ambiguous", "binding.ineligible",
@@ -101,9 +101,9 @@ class Setup(NamedTuple):
     left: tuple[ImportRemark, ...]
     skills: int
     usable: int
-    """How many of the skills could run with this setup."""
+    """The number of skills that could run with this setup."""
     own: int
-    """How many of these call only functions and services of the folders."""
+    """The number of these that call only functions and services of the folders."""
     builtin: bool = True
     """Whether the shipped registry is used."""
 

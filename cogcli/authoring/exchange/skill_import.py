@@ -183,9 +183,7 @@ def _chat_lines(body: str) -> list[str]:
 
 
 def _text_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
-    """Return the input lines of a capability that takes text, and whether it has a separate input
-    for the request.
-    """
+    """Return the input lines of a capability with a text input, and whether the request has a separate input."""
     inputs = capability.inputs
     texts = [name for name, field in inputs.items() if field.type in ("string", "any")]
     if not texts:

@@ -44,7 +44,7 @@ class CheckResult(NamedTuple):
     episode: str = ""
     file: str = ""
     called: str = ""
-    """What answered the call of a scenario; empty if nothing was called."""
+    """The server or service that answered the call of a scenario; empty without a call."""
 
     @property
     def frame(self) -> Frame | None:

@@ -179,7 +179,7 @@ class _RequestValue(NamedTuple):
 
 
 _Accepts = Callable[[Schema | None, Schema | None], bool]
-"""A function that decides whether the first schema takes every value of the second."""
+"""A function that decides whether the first schema accepts every value of the second."""
 
 
 def _values_fields(

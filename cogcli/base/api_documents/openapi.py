@@ -285,7 +285,7 @@ class OpenApiDocument:
     def _read_form(
         self, holder: DocumentPart, media_type: str, kind: BodyKind, *, required: bool
     ) -> Body:
-        """Return a body that is a form. Only a multipart form can hold files."""
+        """Return a body that is a form. Only a multipart form can contain files."""
         schema = self._read_schema(holder, is_request=True)
         inside = members(schema)
         files = frozenset(name for name, each in inside.properties.items() if is_file(each))

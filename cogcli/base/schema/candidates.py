@@ -32,7 +32,7 @@ TYPES: Final = ("null", "boolean", "string", "integer", "number", "array", "obje
 
 
 _LENGTHS: Final = (("minLength", 0), ("minLength", -1), ("maxLength", 0), ("maxLength", 1))
-"""Keywords with a length, and what is added to it: a text of each length is tried."""
+"""Keywords with a length, and the offset to add: a text of each resulting length is tried."""
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 
 

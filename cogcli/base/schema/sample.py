@@ -38,7 +38,7 @@ _MAX_LOOKS: Final = 10_000
 _MAX_NODES: Final = 20_000
 _MAX_ITEMS: Final = 1000
 _SPARE: Final[tuple[object, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
-"""Values to try if the keywords alone give none."""
+"""Values to try if the keywords lead to none."""
 
 
 class NoSample(Exception):

@@ -30,11 +30,13 @@ _MAX_BREACHES: Final = 1000
 UNUSABLE: Final = "the schema itself cannot be applied"
 TOO_MUCH: Final = "too large to be checked: the value times the schema"
 MAX_WORK: Final = {RUST: 30_000_000, PYTHON: 6_000_000}
-"""By engine: the most work of a check, nodes times work per node plus characters times steps per character; it takes
-seconds. A check cannot be interrupted, so that one with more work is refused before it begins."""
+"""The maximum work of a check by engine: nodes times work per node, plus characters times steps per character.
+This takes seconds. A check cannot be interrupted, so a check with more work is refused before it begins."""
 _MAX_PATTERN: Final = 100
 _MAX_WORK_FOR_ALL: Final = 50_000
-"""Above this work only the first breach is given: a breach takes the engine a hundred times as long as a check."""
+"""Above this work only the first violation is reported, because finding all takes a hundred times as long as a
+check.
+"""
 
 
 def errors(schema: object, value: object) -> list[tuple[str, str]]:

@@ -64,7 +64,7 @@ class ProgramEnd(NamedTuple):
     stdout: bytes
     stderr: bytes
     missing: str
-    """Why it did not run behind the wall, if the wall is required; else empty."""
+    """The reason why the program did not run behind the wall, if the wall is required; else empty."""
 
 
 @cache

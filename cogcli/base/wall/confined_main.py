@@ -20,7 +20,9 @@ from cogcli.base.wall.limits import ProcessLimits, apply_limits
 from cogcli.base.wall.task import ConfinedTask
 
 _SHOWN = 10_000
-"""The longest message: far longer than what is shown, since secrets are masked before a text is cut for a screen."""
+"""The longest message. It is far longer than the displayed text, since secrets are masked before a text is
+truncated for a screen.
+"""
 
 
 def main() -> None:

@@ -31,11 +31,11 @@ _SYSTEM: Final = (
     "/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/lib32", "/etc/ld.so.cache", "/etc/localtime",
     "/usr/share/zoneinfo", "/etc/mime.types", "/etc/ssl/openssl.cnf",
 )  # fmt: skip
-"""What programs and libraries read of the system; none of it belongs to a user."""
+"""System files that programs and libraries read. None of them belongs to a user."""
 
 
 class SandboxUnavailable(Exception):
-    """This machine has no wall. The text names the missing part."""
+    """Raised on a machine without a sandbox. The text names the missing part."""
 
 
 class Wall(NamedTuple):

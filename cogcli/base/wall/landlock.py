@@ -20,7 +20,7 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_FILE, _MAKE_REG = 1, 2, 4,
 _TRUNCATE: Final = 1 << 14
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _FILE_RIGHTS: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""All rights over files that a version knows: what is not granted of these is refused."""
+"""All file rights that a version knows. Rights of these that are not granted are refused."""
 _NETWORK_SINCE, _SCOPES_SINCE = 4, 6
 _BIND_AND_CONNECT: Final = 3
 _SOCKETS_AND_SIGNALS: Final = 3

@@ -21,7 +21,7 @@ _MNT_DETACH: Final = 2
 _INSIDE: Final = 1000
 _SIZE: Final = "size=16m,nr_inodes=4096,mode=755"
 _ROOT: Final = "/proc"
-"""A folder that exists and holds no file that a call names: the new root is put together there."""
+"""An existing folder without any file that a call may use. The new root is assembled there."""
 
 
 def leave() -> None:

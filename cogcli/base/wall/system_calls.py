@@ -202,7 +202,7 @@ def filter_program(machine: Machine, *, signals: bool, programs: bool) -> bytes:
 
 
 Line = tuple[int, int, int, int]
-"""An instruction: its operation, the lines to skip if it holds and if it does not, and a number."""
+"""An instruction: its operation, the lines to skip if its condition is true and if it is false, and a number."""
 
 
 def _machine_check(machine: Machine) -> Iterator[Line]:

@@ -19,7 +19,7 @@ _FIRST: Final = 4096
 """The first character of JSON is among so many."""
 _SPACE: Final = lazy_pattern(r"[ \t\n\r]*")
 _LARGE: Final = 4 * 1024 * 1024
-"""A longer YAML text is read by the first parser alone: the other one would take minutes."""
+"""A longer YAML text is read only by the first parser, because the second would take minutes."""
 
 
 def find_pointer(text: str, pointer: Sequence[str]) -> Position:

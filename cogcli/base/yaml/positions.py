@@ -11,7 +11,7 @@ from cogcli.base.yaml.parsers import ParserEvent, Take, event_streams
 
 Path = tuple[str | int, ...]
 _DEEPEST: Final = 33
-"""Positions beyond these limits of spec files are those of what is around them."""
+"""Beyond these limits of spec files, a value has the position of the enclosing value."""
 
 
 @dataclass(frozen=True, slots=True)

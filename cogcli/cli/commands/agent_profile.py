@@ -21,7 +21,7 @@ from cogcli.report.humanize import count_of
 
 Tenant = Annotated[str | None, text("--tenant", "ID", "the tenant of the user", default="local")]
 _SHOWN = 20
-"""How many episodes are named; `--json` has all."""
+"""The number of episodes displayed; `--json` has all."""
 
 
 @command(

@@ -84,7 +84,7 @@ def ls(
 
 
 def _list_answers(context: CommandContext, role: str | None, flags: ListFlags) -> int:
-    """List the answers whose runs have not continued: who gave them, and how that is known."""
+    """List the answers whose runs have not continued, with the approvers and the evidence of their identity."""
     found = approvals.list_answers(context.settings, context.warn)
     kept = [each.to_payload() for each in found if role is None or each.answer.role == role]
     context.own["approvals"] = kept
@@ -144,7 +144,7 @@ def _request_columns(context: CommandContext) -> tuple[Column, ...]:
     exits=(0, 2, 3),
 )
 def show_requests(context: CommandContext, names: Names) -> int:
-    """Show requests in full: what will be done, why a person is asked, who may answer or answered."""
+    """Display requests in full: the action, the reason for the request, and the people who may answer or answered."""
     found = approvals.find_requests_to_show(context.settings, names, context.warn, context.again)
     context.own["approvals"] = [each.to_payload() for each in found]
     if context.json:

@@ -29,7 +29,9 @@ from cogcli.cli.prompt import ask, can_ask
 from cogcli.report.humanize import count_of
 
 _MAX_LINES: Final = 40
-"""How many lines list files and meanings, so that a screen holds them; `--diff` and `--json` have all."""
+"""The number of lines for files and consequences, so that the list fits on a screen. `--diff` and `--json` have
+all.
+"""
 
 
 class TrustFlags(Flags):

@@ -219,7 +219,7 @@ def _session_limits(
 
 
 def _session_rule(session: str | None, source: str | None, on_unresolved: str) -> SessionRule:
-    """Return how the session of a request is found. Raise UsageError."""
+    """Return the rule that assigns a request to a session. Raise UsageError."""
     if source is None:
         return ONE_SESSION
     if not is_session_source(source):
@@ -252,7 +252,9 @@ def _http_listener(
 
 
 def _read_token(context: CommandContext, path: str | None) -> str:
-    """Return the token of clients, from a file of its owner alone or from the variable. Raise UsageError."""
+    """Return the client token, from a file that only its owner may read or from the environment variable. Raise
+    UsageError.
+    """
     if path is not None:
         mode = os.stat(path).st_mode & 0o077 if os.path.exists(path) else 0
         if mode:

@@ -280,7 +280,7 @@ def _doubt_answers(
 
 
 def _split_step(typed: str) -> tuple[str | None, str]:
-    """Return the step and the rest of `[STEP=]JSON`. A text that begins with `{` or `@` names no step."""
+    """Return the step and the rest of `[STEP=]JSON`. A text that begins with `{` or `@` has no step."""
     if typed.lstrip().startswith(("{", "@")):
         return None, typed
     step, equals, rest = typed.partition("=")

@@ -42,7 +42,7 @@ from cogcli.report.styled_text import StyledLine
 _STDIN = "<stdin>"
 _MAX_BYTES = 256 * 1024
 _MAX_ROUNDS = 5
-"""How often --fix looks again: a file that can be read shows more."""
+"""The maximum number of rounds of --fix. A fixed file may reveal further problems."""
 _REPORT = "also write junit, sarif, json, md; github: annotations on stderr (repeatable)"
 FORMATS = ("text", "concise", "github", "jsonl")
 

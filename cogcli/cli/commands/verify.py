@@ -206,7 +206,7 @@ def _summary_text(result: VerifyResult) -> str:
 
 
 def _describe_level(result: VerifyResult) -> str:
-    """Return how far the content of an episode is known to be unaltered."""
+    """Return the guarantee that the content of an episode is unaltered, as text."""
     if result.errors:
         return count_of(len(result.errors), "finding")
     if result.level in VOUCHED:

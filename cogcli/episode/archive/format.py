@@ -39,7 +39,7 @@ LIMIT: Final = 64 * 1024 * 1024
 INFLATED: Final = 64 * 1024 * 1024
 """The most bytes that one record inflates to."""
 DICTIONARY: Final = 32 * 1024
-"""The most bytes of a dictionary, which is what deflate can look back."""
+"""The maximum size of a dictionary in bytes: the window of deflate."""
 ARCHIVED_FILES: Final = (*FILES, CHECKPOINT)
 """The files that an archived episode may have, in the order of its record."""
 LEVEL: Final = 6

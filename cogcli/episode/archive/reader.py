@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _BEGIN: Final = format.HEADER + format.DICTIONARY
 _NEVER_WRITTEN: Final = bytes(64)
-"""What a block has that did not reach the disk before a power loss. Deflated bytes do not have it."""
+"""The content of a block that did not reach the disk before a power loss. Deflated bytes do not contain it."""
 
 
 def archive_error(path: Path, why: str) -> UnusableEnvironment:
@@ -79,7 +79,7 @@ class ArchiveContents(NamedTuple):
     torn: int = 0
     """The bytes after the records that a short write left."""
     fault: str = ""
-    """Why nothing after `end` can be read. Empty without damage."""
+    """The reason why nothing after `end` can be read. Empty without damage."""
 
 
 class ArchivedFiles(NamedTuple):

@@ -111,7 +111,7 @@ class ArchiveWriter:
         """The records that the file had when it was opened."""
         self._added: dict[Key, RecordPlace] = {}
         self._encoder: _Encoder | None = None
-        """None before the first episode, which gives the dictionary."""
+        """None before the first episode, whose bytes become the dictionary."""
         self._end = 0
         self._is_indexed = False
         self._is_made = False
@@ -283,7 +283,9 @@ class ArchiveWriter:
 
 
 def encode_checked(episode_id: str, episode: EpisodeBytes) -> bytes:
-    """Return the payload of an episode. Raise UnusableEnvironment `archive.refused` for one that no reader takes."""
+    """Return the payload of an episode. Raise UnusableEnvironment `archive.refused` for a payload that no reader would
+    accept.
+    """
     if not is_own_id(episode_id):
         raise refused_error(episode_id, "its id is another tool's")
     for name in (*episode.files, *episode.blobs):

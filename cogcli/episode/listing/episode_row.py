@@ -80,7 +80,7 @@ class EpisodeRow(NamedTuple):
     intent: str | None = None
     user: str | None = None
     heartbeat_ms: float | None = None
-    """The interval of signs of life of a running agent. The index does not hold it."""
+    """The heartbeat interval of a running agent in milliseconds. The index does not store it."""
     last_at: str | None = None
     """The time of the last event, with `heartbeat_ms`."""
     fault: str = ""

@@ -39,7 +39,7 @@ LEVELS: Final = {
 }
 """The meaning of each level, from the weakest on."""
 _ALARM: Final = "call.witnessed"
-"""The finding about what an agent did, not about the files of its episode."""
+"""The finding about an action of the agent, not about the files of its episode."""
 VOUCHED: Final = ("own", "signed", "anchored")
 """Levels at which a MAC, a signature or an anchor was checked for all of an episode."""
 

@@ -282,7 +282,7 @@ class DocumentCheck:
             yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
     def _check_content(self, manifest: Json, entries: dict[str, FileEntry]) -> Iterator[Finding]:
-        """Yield the altered files that only the manifest vouches for."""
+        """Yield a finding for each altered file that only the manifest vouches for."""
         for name, file in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
                 continue

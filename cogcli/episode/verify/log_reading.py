@@ -48,7 +48,7 @@ NumberedFindings = list[tuple[int, Finding]]
 
 
 class _PinnedBlob(Record):
-    """The member of the pins of a run that names the blob of its specs."""
+    """The member of a run's pins that contains the digest of the blob of its specs."""
 
     specs_blob: str | None = None
 

@@ -24,7 +24,7 @@ _AFTER_END: Final = ("runtime", "insight", "memory")
 Faults = list[tuple[str, str]]
 """The code and the message of each fault of an event."""
 _AFTER_ROOT: Final = ("", "/", "#", "@")
-"""What may follow the root step in a path."""
+"""The possible characters after the root step in a path."""
 _KEPT: Final = 500
 """Steps of a nested run that are known after its end."""
 _KEPT_IN_ALL: Final = 5_000
@@ -32,7 +32,7 @@ _KEPT_IN_ALL: Final = 5_000
 
 
 class _ParentRun(Record):
-    """The member of a start event that names the parent of a nested run."""
+    """The member of a start event that contains the id of a nested run's parent."""
 
     parent_run_id: object = None
 
@@ -46,7 +46,7 @@ class _EndedSteps:
         self._rounds: dict[str, int] = {}
         """By loop: so many of its first rounds have ended."""
         self._again: set[str] = set()
-        """Those of them that were taken out."""
+        """The steps among them that were removed."""
         self._others: set[str] = set()
 
     def __len__(self) -> int:

@@ -46,11 +46,11 @@ def error_from_reply(
     *,
     service: Service | None = None,
 ) -> RuntimeErrorBase | None:
-    """Return the error of a reply's status, None for success. `body` is its JSON value, None if it
-    has none.
+    """Return the error for a reply's status, None for success.
 
-    `request` names the request in messages, `now` is the time of the reply. For 401 and 403 the
-    hint names the credentials of `service`."""
+    `body` is its JSON value, None if it has none. `request` is the request's text for messages, `now` is the time of
+    the reply. For 401 and 403 the hint refers to the credentials of `service`.
+    """
     status = reply.status
     if 200 <= status < 300:
         return None
@@ -85,7 +85,7 @@ def _explanation(reply: HttpReply, body: object, secrets: Masking) -> str:
 
 
 def _credentials_hint(service: Service | None) -> str:
-    """Return a hint that names the rejected credentials as the service file does."""
+    """Return a hint about the rejected credentials, in the words of the service file."""
     if service is None:
         return "the service does not accept the credentials"
     if service.keys.login is not None:

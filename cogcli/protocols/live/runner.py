@@ -79,7 +79,7 @@ class LiveRunner:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
         self.service_changes: deque[ServiceNotice | PageNotice | QuestionNotice] = deque()
-        """Starts and stops of services, and pages, that no log has taken yet."""
+        """Starts and stops of services, pages and answered questions that are not yet in a log."""
         self._context = context._replace(note=self.service_changes.append)
         self._choose = choose
         self._selected = selected or {}

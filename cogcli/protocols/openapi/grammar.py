@@ -21,7 +21,7 @@ class WebApi(Spec):
     spec_ref: Words | None = None
     """Its OpenAPI [document](#documents); without it `base_url` is required."""
     auth_ref: SecretLocation | None = None
-    """Where the [bearer token](#secrets) is."""
+    """The reference to the [bearer token](#secrets)."""
     auth: dict[Words, Credential] = NOTHING
     """[Credentials](#auth) by the names of the document's security schemes; not next to `auth_ref`, and
     only with `base_url`."""

@@ -28,7 +28,7 @@ class RpcService(Spec):
     spec_ref: Words | None = None
     """Its OpenRPC [document](#documents)."""
     auth_ref: SecretLocation | None = None
-    """Where the [bearer token](#secrets) is."""
+    """The reference to the [bearer token](#secrets)."""
 
 
 def address_of(service: Service) -> str:

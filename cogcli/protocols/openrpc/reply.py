@@ -28,10 +28,9 @@ def is_error(value: object, id: int) -> bool:
 
 
 def result_of(value: object, id: int, name: str, secrets: Secrets, *, service: str) -> object:
-    """Return the `result` of an answer. `name` names the call in messages, `service` its service in
-    hints.
-
-    Raise ServerFaultError or RejectedError."""
+    """Return the `result` of an answer. `name` is the call's name in messages, `service` its service in hints. Raise
+    ServerFaultError or RejectedError.
+    """
     fault = _find_fault(secrets.mask_known(value), id) if _find_fault(value, id) else ""
     if fault:
         raise ServerFaultError("call.server-error", f"{name}: malformed answer: {fault}", left=True)

@@ -47,7 +47,7 @@ _KEYWORD_REST: Final = 0x08
 
 
 class PythonFunction(NamedTuple):
-    """A function, its required arguments, its named arguments, and whether it takes any other name."""
+    """A function, its required arguments, its named arguments, and whether it accepts any other name."""
 
     name: str
     """Module and function, for messages."""

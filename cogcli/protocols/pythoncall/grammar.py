@@ -52,11 +52,11 @@ class PythonModule(Spec):
     cogcli itself other than a shipped service module: `service.forbidden`.
     Default: required for the kind"""
     isolation: Literal["thread", "process", "sandbox"] | None = None
-    """Where it runs; `thread` for others is W `service.isolation`; `sandbox` is a process [behind the
-    wall](#isolation).
+    """The place where it runs. `thread` for your own modules is W `service.isolation`; `sandbox` is a process
+    [behind the wall](#isolation).
     Default: `process`; shipped modules `thread`"""
     auth_ref: SecretLocation | None = None
-    """Where a [secret](#secrets) is that the function may [ask for](sdk.md#network); in a thread only."""
+    """The reference to a [secret](#secrets) that the function may [read](sdk.md#network); in a thread only."""
 
 
 GRAMMAR: Final = Grammar(

@@ -18,8 +18,7 @@ Functions do not import from them."""
 
 
 class SandboxFiles(NamedTuple):
-    """The files and folders that a sandboxed function may read, and the folders whose names it may
-    list."""
+    """The files and folders that a sandboxed function may read, and the folders that it may list."""
 
     read: tuple[str, ...]
     listed: tuple[str, ...]

@@ -28,7 +28,7 @@ _passing: set[int] = set()
 """Threads that write to the standard streams: those that wait for a run, and the last one if the
 diversion stays."""
 _programs: set[int] = set()
-"""The sessions that a program holds next to its own work, by identity."""
+"""The sessions that a program keeps open during its own work, by identity."""
 _lock = threading.Lock()
 
 

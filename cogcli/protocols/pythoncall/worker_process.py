@@ -319,7 +319,7 @@ def _error_of(answer: object, left: bool) -> RuntimeErrorBase:
 
 
 def _status_text(status: int) -> str:
-    """Return how a process ended. Its guard reports a signal as 128 + number, as shells do."""
+    """Return how a process ended, as text. Its guard reports a signal as 128 + number, as shells do."""
     number = status - 128 if status > 128 else -status
     if number <= 0:
         return f"ended with status {status}"

@@ -125,17 +125,18 @@ class Engine:
         self.skills = skills
         self.listener = listener
         self._ignored: frozenset[str | None] = getattr(listener, "ignored", frozenset())
-        """The types of the events that the listener does nothing with. Plain steps build none of those for it."""
+        """The types of the events that the listener ignores. Plain steps do not build these events for it."""
         if policy is not None and policy.observe is not None:
             self.observe(policy.observe)
         self.approvals = approvals or Approvals()
         self.signatures = signatures
-        """How signatures of answers are judged."""
+        """Verifies the signatures of answers."""
         self.form_answers = form_answers or {}
         """On resume and replay: people's answers to services, by run, step path and number of the attempt."""
         self.earlier_approvals = earlier_approvals
-        """On rerun: the unused approvals of the source run. None for a replay, whose log has those that were taken
-        over."""
+        """On rerun: the unused approvals of the source run. None for a replay, because its log contains the reused
+        ones.
+        """
         self.taken_over = taken_over or {}
         """By step path: results of an earlier episode, used instead of running the step."""
         self.dispatcher = dispatcher
@@ -193,7 +194,7 @@ class Engine:
         )
         follows_log = dispatcher is not None or doubts is not None
         self.lines = lines if self._allows_plain_steps and not follows_log else None
-        """The log, for plain steps. None if each step of this run takes the general path."""
+        """The log, for plain steps. None if each step of this run uses the general path."""
 
     def leave_log(self, sink: EventSink, lines: LineSink) -> None:
         """Continue as a new run does, because nothing of the log is left that the run follows."""
@@ -307,8 +308,8 @@ class Engine:
         return known
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Append an event and pass it to the listener, but do not apply it to the state. Raises what the sink
-        raises.
+        """Append an event and pass it to the listener, but do not apply it to the state. Raise the errors of the
+        sink.
         """
         if self._service_changes:
             self.append_service_changes(draft.run_id)
@@ -385,7 +386,7 @@ class Run:
         self.plan = plan
         self.state = state
         self.scope = Scope(state)
-        """What the inputs of its steps refer to, outside of loops."""
+        """The scope for the inputs of its steps, outside of loops."""
         self.prefix = prefix
         self.depth = depth
         self.spawn_step = spawn_step
@@ -399,8 +400,9 @@ class Run:
         self.plain_calls: dict[PlainKey, PlainCall | Literal[False] | None] | None = (
             {} if allows_plain_steps else None
         )
-        """What `run.engine.plain_invocation` keeps between the calls of this run. None if all take the general
-        path."""
+        """The cache of `run.engine.plain_invocation` between the calls of this run. None if all use the general
+        path.
+        """
 
     @property
     def is_lenient(self) -> bool:

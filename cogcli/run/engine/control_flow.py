@@ -64,7 +64,7 @@ class CompletedOutput(NamedTuple):
 
 
 def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
-    """Return the CompletedOutput of a step whose condition holds. Raise RuntimeErrorBase or CallSkipped."""
+    """Return the CompletedOutput of a step whose condition is true. Raise RuntimeErrorBase or CallSkipped."""
     config = planned.step.config
     if config.foreach is not None:
         return CompletedOutput((yield from _run_items(planned, record, config.foreach)))
@@ -157,7 +157,7 @@ def _reuse_result(inner: StepRecord, uses: str | None, taken: ReusedResult) -> E
 # -- several invocations ----------------------------------------------------------------------------------------------
 
 _MORE, _NO_MORE, _CANCEL = "more", "no more", "cancel"
-"""What happens after a job ends: the next one starts, no further one starts, or the running ones are cancelled too."""
+"""The action after a job ends: start the next one, start no further one, or also cancel the running ones."""
 
 
 def _run_jobs(

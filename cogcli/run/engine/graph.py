@@ -99,7 +99,7 @@ class GraphDriver(QuickCalls):
         self._quick: tuple[int, PlainStep] | None = None
         """The step whose quick call is being made."""
         self._next: tuple[int, StepStart] | None = None
-        """The step that ended a series of quick calls because it needs a task, and what was begun of it."""
+        """The step that ended a series of quick calls because it needs a task, and its begun part."""
         self._ended: tuple[int, Ending] | None = None
         """The step that ended such a series with its own ending."""
 

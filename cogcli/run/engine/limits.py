@@ -49,7 +49,7 @@ class CallReservations:
         """Reservations of attempts that did not leave, which the log does not show yet."""
         self._has_begun = False
         self._is_read_now = False
-        """Whether the counters were read now, not from the log, so that the decision stands."""
+        """Whether the counters were read live, not from the log. The decision is then final."""
         self._judged: tuple[Verdict, LiftedGates] | None = None
 
     def decide(self, verdict: Verdict, lifted: LiftedGates, cause: str | None) -> Verdict:

@@ -133,9 +133,8 @@ def _sum_usage(child: Run) -> dict[str, int]:
 
 
 def _end_early(record: StepRecord, child: Run, cause: Cancelled | RuntimeErrorBase) -> Exception:
-    """End a child that was cancelled or whose step exceeded its time limit, and return the error for the step.
-
-    If the child has an effect in doubt, that takes precedence and the child waits.
+    """End a child that was cancelled or whose step exceeded its time limit, and return the error for the step. If the
+    child has an effect in doubt, it waits instead, and its error is returned.
     """
     record.add_usage(_sum_usage(child))
     if child.in_doubt is not None:

@@ -16,7 +16,7 @@ from cogcli.base.redact import MASK
 from cogcli.declarations.value_types import Json
 
 _REPLY: Final = ("reply", "printed", "stderr", "notices")
-"""The members of an attempt that may quote what the service answered."""
+"""The members of an attempt that may quote the service's answer."""
 
 
 def mask_answer(answer: Answer, masks: Sequence[str]) -> Answer:

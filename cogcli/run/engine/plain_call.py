@@ -25,7 +25,7 @@ class DecisionLine:
     def __init__(self, line: EventLine) -> None:
         self.line = line
         self.verdict: tuple[object, ...] | None = None
-        """The last verdict without its reads, if the journal accepted its line. The payload holds it still."""
+        """The last verdict without its reads, if the journal accepted its line. The payload still contains it."""
 
 
 class PlainCall(NamedTuple):
@@ -33,7 +33,7 @@ class PlainCall(NamedTuple):
 
     lines: LineSink
     secrets: object
-    """The version of the secrets for which the constants of the lines were judged."""
+    """The version of the secrets against which the constants of the lines were checked."""
     target: StepTarget
     capability: Capability
     capability_id: str
@@ -49,7 +49,7 @@ class PlainCall(NamedTuple):
     attempts: list[Json]
     """The `attempts` of a step whose answer has no members about its attempt."""
     usage: dict[str, int]
-    """What a call counts whose service reports no usage."""
+    """The assumed usage of a call whose service reports none."""
     tool: str
     speed: CallSpeed
     input_types: dict[str, type] | None

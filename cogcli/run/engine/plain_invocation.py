@@ -55,9 +55,8 @@ _END: Final = ("step_id", "action_id", "input_excerpt", "attempts", "output", "r
 
 
 def find_plain_call(run: Run, planned: PlannedStep, key: PlainKey | None) -> PlainCall | None:
-    """Return the shared constants if a call of the step may be plain, or None if it takes the general path.
-
-    `key` is the step's `plain_key`, or its `part_key` for an item or a round.
+    """Return the shared constants if a call of the step may be plain; None if it needs the general path. `key` is the
+    step's `plain_key`, or its `part_key` for an item or a round.
     """
     calls = run.plain_calls
     if calls is None or key is None:

@@ -17,9 +17,8 @@ from cogcli.state.reducer import count_round
 
 
 def find_quick_call(planned: PlannedStep, record: StepRecord) -> PlainCall | None:
-    """Return the shared constants if the next item or round of a loop may be plain and its call is quick.
-
-    Return None if it takes the general path.
+    """Return the shared constants if the next item or round of a loop may be plain and its call is quick. None if it
+    needs the general path.
     """
     run = record.run
     call = find_plain_call(run, planned, planned.part_key)

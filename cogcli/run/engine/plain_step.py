@@ -40,8 +40,9 @@ class StartedStep(NamedTuple):
 
 
 StepStart = PlainCall | StartedStep | ClockReading | FailedCall | None
-"""What there is of a step that a task runs: its constants or its begun call if it is a plain step; for the general path
-the time when it started, or its failed call. None for a step that starts now on the general path."""
+"""The state in which a task starts a step. For a plain step: its constants, or its begun call. For the general
+path: the start time, or the failed call.
+None for a step that starts now on the general path."""
 GeneralPath = Callable[[ClockReading | FailedCall], Effects]
 """Runs a step on the general path from there on."""
 

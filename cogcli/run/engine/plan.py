@@ -43,7 +43,7 @@ class PlainKey(NamedTuple):
     uses: str
     kind: str
     part: Literal["", "item", "round"] = ""
-    """Of what of a loop it is a call."""
+    """The kind of loop part that makes the call."""
 
 
 class PlannedStep(NamedTuple):
@@ -68,8 +68,8 @@ class PlannedStep(NamedTuple):
     written: tuple[str, ...]
     """The targets of the rules, each once."""
     plain_key: PlainKey | None = None
-    """Set if all that the step does, if its condition holds, is one call without effect, of whose output it writes
-    parts: no loop, choice of a target, gate or limit, and no copy of a value of the state."""
+    """Set if the step, apart from its condition, only makes one call without effect and writes parts of its output.
+    It has no loop, choice of a target, gate or limit, and copies no value of the state."""
     part_key: PlainKey | None = None
     """Set for a loop if all that each item or round does is one call without effect."""
 

@@ -108,9 +108,9 @@ class CallPolicy(Protocol):
     name: str
     """The name of the policy in `step.started`."""
     retries: int | None
-    """How often one call may be repeated, by step, binding or fallback together. None for no limit."""
+    """The maximum number of repetitions of one call, by step, binding or fallback together. None for no limit."""
     has_limits: bool
-    """Whether it has limits on what calls add up to."""
+    """Whether the policy has cumulative limits."""
 
     def find_claims(
         self, capability_id: str, arguments: Mapping[str, object]
@@ -274,8 +274,9 @@ class RecordedCall(NamedTuple):
     position: float
     """Its `seq`. Infinite for a call that comes after the whole log."""
     answer: Callable[[], Answer]
-    """Returns the Answer. Called on the coordinator at its turn, so it must not block. Raises the recorded error; if
-    there is none, what `end_unanswered` raises."""
+    """Returns the Answer. Called on the coordinator at its turn, so it must not block. Raises the recorded error,
+    or the errors of `end_unanswered`.
+    """
 
 
 class Dispatcher(Protocol):
@@ -288,7 +289,7 @@ class Dispatcher(Protocol):
 
     @property
     def live(self) -> bool:
-        """Whether calls without a recorded outcome are made. If not, no thread starts and no wait takes time."""
+        """Whether calls without a recorded outcome are made. If not, no thread starts and waits end immediately."""
         ...
 
     def recorded(self, attempt: Attempt) -> RecordedCall | None:

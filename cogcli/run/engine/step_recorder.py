@@ -120,7 +120,7 @@ class StepRecord:
         self.masks: tuple[str, ...] = ()
         """The paths of the output that the policy masks."""
         self.limits: CallAccount | None = None
-        """What its call adds to the counters of the policy's limits. None if it adds nothing."""
+        """The amounts that its call adds to the counters of the policy's limits. None if it adds nothing."""
         self._started = started or ClockReading.now(run.engine.clock)
 
     @classmethod

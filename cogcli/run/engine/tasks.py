@@ -81,7 +81,7 @@ class Loop:
         self._slot_waiters: dict[Task, WorkerSlot | Next] = {}
         """The tasks that wait for a slot, in order. One that is resumed for another reason leaves them."""
         self._claims = 0
-        """How many of them will take it."""
+        """The number of free slots that waiting tasks will take."""
         self._recorded: list[tuple[float, int, Task, WorkerCall | Turn | Sleep]] = []
         """A heap of waits by log position. The number keeps the order of equal positions."""
         self._recorded_before = 0
@@ -100,7 +100,7 @@ class Loop:
         self._posted: deque[Posted] = deque()
         """Values from outside for which the root did not wait yet, in order."""
         self._expects_posts = False
-        """Whether the root waits for values from outside: then no call may hold up the coordinator."""
+        """Whether the root waits for external values. Then no call may block the coordinator."""
         self._signals: list[tuple[str, float]] = []
         self.signal: str | None = None
         """The first signal that requested the end of the run."""
@@ -404,11 +404,8 @@ class Loop:
         token: object,
         quick: tuple[Task, object, QuickCall] | None = None,
     ) -> tuple[Any, BaseException | None]:
-        """Return the result of a call on this thread.
-
-        Raise _CoordinatorReplaced if another thread took the baton after `until`.
-
-        `quick` is what `_take_over_quick_call` needs for a `QuickCall`.
+        """Return the result of a call on this thread. Raise _CoordinatorReplaced if another thread seized the baton
+        after `until`. `quick` are the arguments of `_take_over_quick_call` for a `QuickCall`.
         """
         epoch = self._epoch
         self._quick = quick  # before the time from which on the baton may be taken

@@ -39,7 +39,7 @@ Work = Callable[..., Coroutine[object, object, None]]
 PATIENCE: Final = 10.0
 """Seconds without an answer of the scheduler after which it is lost."""
 SILENCE: Final = 20.0
-"""Seconds without a sign of life after which a worker counts as gone: workers give one twice a second."""
+"""Seconds without a heartbeat after which a worker counts as gone. Workers send two per second."""
 _ASK_EVERY: Final = 0.25
 _ADMISSION_SECONDS: Final = 60.0
 _ENDING_SECONDS: Final = 5.0
@@ -57,7 +57,7 @@ class WorkerChecked(NamedTuple):
     threads: int
     differences: list[str]
     nonce: str
-    """The name of the locked file that it made in the batch folder; empty if it does not share it."""
+    """The nonce of the locked file that the worker made in the batch folder; empty if the folder is not shared."""
     identity: UserIdentity
 
 
@@ -82,7 +82,7 @@ class TaskAnswer(NamedTuple):
     key: str
     frames: list[Json] | None
     seconds: float = 0.0
-    """The time that the lines took."""
+    """The duration of the lines in seconds."""
 
 
 class LastContact(NamedTuple):
@@ -115,7 +115,7 @@ class SchedulerConnection:
 
         self.messages: SimpleQueue[Message] = SimpleQueue()
         self.answered = time.monotonic()
-        """When the scheduler last answered."""
+        """The time of the scheduler's last answer."""
         self.is_connected = False
         self._address = address
         self._jobs = jobs

@@ -98,7 +98,7 @@ class ClusterWorker:
         self.groups: dict[str, list[LineTask]] = {}
         """The lines of its tasks by key, in the order in which they were sent."""
         self.returned: list[tuple[int, int, str]] = []
-        """Line, try and episode of what it returned, and still has a copy of."""
+        """Line, try and episode of the results that it returned and still has a copy of."""
 
     @property
     def free(self) -> int:
@@ -138,7 +138,7 @@ class DaskWorkers:
         self._size = GroupSize()
         self._workers: dict[str, ClusterWorker] = {}
         self._waiting: list[LineTask] = []
-        """Lines that were taken, and that no worker has."""
+        """Queued lines that no worker has received."""
         self._lost_once: set[int] = set()
         """Lines that were lost, and go alone."""
         self._completions: list[Completion] = []
@@ -146,13 +146,13 @@ class DaskWorkers:
         self._local: InProcessExecutor | None = None
         """Runs lines whose episodes came back unfinished."""
         self._refused: dict[str, str] = {}
-        """Why a worker gets no line, by address."""
+        """The reason why a worker gets no line, by address."""
         self._comparing: set[str] = set()
         """The workers that are being compared."""
         self._silent: set[str] = set()
-        """Workers that may still hold lines, although they give no sign of life."""
+        """Workers that may still run lines, although they send no heartbeat."""
         self._busy_since: float | None = None
-        """Since when lines are busy, and none ended."""
+        """The time since which lines are busy and none has ended."""
         self._is_apart: bool | None = None
         """Whether no worker shares the files of the batch. None until that is decided."""
         self.workers = 0

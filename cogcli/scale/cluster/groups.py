@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Final
 
 SECONDS: Final = 0.1
-"""The time that a task should take."""
+"""The intended duration of a task in seconds."""
 LONGEST: Final = 0.5
-"""Seconds after which a worker gives back the lines of a task that it has not begun: others may be idle."""
+"""Seconds after which a worker returns the unbegun lines of a task, because other workers may be idle."""
 MOST: Final = 256
 """The most lines of one task."""
 _WEIGHT: Final = 0.3

@@ -161,7 +161,7 @@ def _is_shipped_for_the_host(
 
 
 def _locate_variable(context: CheckContext, error: BindingResolutionError) -> str:
-    """Return the place in the service's file that names the missing variable. Empty if the place is unknown."""
+    """Return the place of the missing variable in the service's file; empty if unknown."""
     service = context.catalog.services.get(error.service_id or "")
     places = context.catalog.places.of(service.file) if service else None
     path = place_of_variable(service, context.options.environ) if service else None

@@ -27,9 +27,8 @@ WITHOUT_SHIPPED: Final = (
 
 
 def lower_shipped_errors(catalog: Catalog, problems: Iterable[Problem]) -> list[Problem]:
-    """Return the problems, with severity R for those that later layers cause in shipped files.
-
-    Such a problem names the replaced specs and their files.
+    """Return the problems. Those that later layers cause in shipped files have severity R, and name the replaced specs
+    and their files.
     """
     if catalog.layers == (BUILT_IN,):
         return [*problems]

@@ -14,7 +14,7 @@ def test_a_question_without_a_client_that_asks_has_no_answer() -> None:
     book = CallBook()
     assert book.ask(FIRST).result(0) == NO_ANSWER
     ticket, _ = book.join("files__read", {}, None)
-    ticket.begins("c1")
+    ticket.on_begin("c1")
     assert book.ask(FIRST).result(0) == NO_ANSWER
     assert ticket.question is None
 
@@ -22,7 +22,7 @@ def test_a_question_without_a_client_that_asks_has_no_answer() -> None:
 def test_a_late_answer_counts_for_no_other_question() -> None:
     book = CallBook()
     ticket, _ = book.join("files__read", {}, None)
-    ticket.begins("c1")
+    ticket.on_begin("c1")
     ticket.answerers = 2
     first = book.ask(FIRST)
     assert ticket.question is FIRST
