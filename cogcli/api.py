@@ -21,7 +21,7 @@ from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
 from cogcli.app.live_run import LiveRun, await_run
 from cogcli.app.python_options import read_options, to_plain_input
 from cogcli.app.registry import untrusted_warning
-from cogcli.app.run_skill import build_options, environment_of, with_pack
+from cogcli.app.run_skill import build_options, environment_of, resolve_pack_option
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.signed_answers import sign_answers
@@ -370,7 +370,7 @@ class Project:
         request = RunRequest(
             skill_id=skill_id,
             inputs=plain,
-            options=with_pack(settings, build_options(settings, given), skill_id),
+            options=resolve_pack_option(settings, build_options(settings, given), skill_id),
             origins={name: _find_origin(value) for name, value in inputs.items()},
         )
         return settings, with_file_scope(settings, RequestedRun(request, (), ()))

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, Self, Unpack
 
 from cogcli.app.python_options import read_options
 from cogcli.app.registry import open_registry
-from cogcli.app.run_skill import build_options, with_pack
+from cogcli.app.run_skill import build_options, resolve_pack_option
 from cogcli.app.settings import Settings
 from cogcli.base.errors import OverloadedError, UsageError
 from cogcli.base.jsonvalue import NotJson, to_plain_json
@@ -82,7 +82,7 @@ class Gate:
     ) -> None:
         options["pack"] = pack
         self._settings, plain = read_options(_settings_maker(project), options)
-        found = with_pack(self._settings, build_options(self._settings, plain))
+        found = resolve_pack_option(self._settings, build_options(self._settings, plain))
         self._options = found.replace(max_workers=max(found.max_workers, MAX_WORKERS))
         self._wait, self._is_closed = wait, False
         self._lock = threading.Lock()

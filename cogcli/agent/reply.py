@@ -145,7 +145,7 @@ class _Members(NamedTuple):
             return found
         raise _bad_type((*self.place, key), _NAMES[kind], found)
 
-    def note_unknown(self, known_keys: Sequence[str]) -> None:
+    def record_unknown(self, known_keys: Sequence[str]) -> None:
         """Add a note for each member with another key."""
         unknown = [key for key in self.value if key not in known_keys]
         self.notes.extend(note("unknown_field", pointer_of((*self.place, key))) for key in unknown)
@@ -164,10 +164,10 @@ def _parse_members(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyP
         return refused.problem
     if not calls and not response:
         return ReplyProblem("empty_reply", "", "neither a call nor a response")
-    members.note_unknown(_KEYS)
+    members.record_unknown(_KEYS)
     updates = members.optional("context_updates", dict) or {}
     context = _Members(updates, ("context_updates",), notes)
-    context.note_unknown(_CONTEXT_KEYS)
+    context.record_unknown(_CONTEXT_KEYS)
     return Reply(
         members.text("thinking"),
         calls,
@@ -230,6 +230,6 @@ def _parse_tool_call(value: object, path: tuple[str | int, ...], notes: list[Not
     after = value.get("depends_on")
     if after is not None and not is_list_of(after, str):
         raise _bad_type((*path, "depends_on"), "a list of ids", after)
-    members.note_unknown(_CALL_KEYS)
+    members.record_unknown(_CALL_KEYS)
     call = ReplyCall(name=name.strip(), args=args or {}, id=id or None, depends_on=after)
     return call.json

@@ -10,8 +10,8 @@ from cogcli.app.episodes import find, list_episodes
 from cogcli.app.live_answers import (
     LiveRequests,
     check_answers,
+    deliver_answers,
     is_live_session,
-    leave_answers,
 )
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
@@ -280,7 +280,7 @@ def record(
     """Record the answer to all these requests, or to none, and return the directories of the runs that wait.
 
     Sessions that are alive record their answers themselves, after the others. Raise the errors of
-    `run.record_answers` and of `leave_answers`.
+    `run.record_answers` and of `deliver_answers`.
     """
     by_run: dict[Path, list[str]] = {}
     live: dict[Path, LiveRequests] = {}
@@ -295,5 +295,5 @@ def record(
         check_answers(settings, of_session, approver, is_granted=is_granted)
     record_answers(environment_of(settings), by_run, approver, granted=is_granted)
     for of_session in live.values():
-        leave_answers(settings, of_session, approver, is_granted=is_granted)
+        deliver_answers(settings, of_session, approver, is_granted=is_granted)
     return list(by_run)

@@ -171,9 +171,9 @@ class _RunLog:
         self._started: Event | None = None
         self._end: Event | None = None
         self.last_at = ""
-        self._log = LogIndex(self._note_events(iterate_events(directory)))
+        self._log = LogIndex(self._watch_events(iterate_events(directory)))
 
-    def _note_events(self, events: Iterator[Event]) -> Iterator[Event]:
+    def _watch_events(self, events: Iterator[Event]) -> Iterator[Event]:
         for event in events:
             self._started = self._started or event
             self.last_at = event.timestamp

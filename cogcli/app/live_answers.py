@@ -109,7 +109,7 @@ def check_answers(
             )
 
 
-def leave_answers(
+def deliver_answers(
     settings: Settings, requests: LiveRequests, approver: Approver, *, is_granted: bool
 ) -> None:
     """Write the same answer to each of these requests for a live run, and wait until the run has recorded all of them.
@@ -147,14 +147,14 @@ def is_live_session(row: EpisodeRow) -> bool:
     return row.shown_status == "running" and row.skill == SESSION_SKILL
 
 
-def leave_decisions(
+def deliver_decisions(
     settings: Settings,
     directory: Path,
     answers: Sequence[DoubtAnswer],
     approver: Approver,
 ) -> list[str]:
     """Write a person's decisions about calls in doubt for a live session. Wait until the session has recorded all of
-    them, and return their steps. Raise UsageError for a forbidden decision, and the errors of `leave_answers`.
+    them, and return their steps. Raise UsageError for a forbidden decision, and the errors of `deliver_answers`.
     """
     _require_same_user(directory)
     log = LogIndex(iterate_events(directory))
@@ -227,7 +227,7 @@ def _are_open(requests: LiveRequests) -> bool:
     return not waiting.isdisjoint(requests.ids)
 
 
-def take_answers(
+def collect_answers(
     environ: Mapping[str, str], episode_id: str
 ) -> Iterator[AnswerFile | DoubtAnswerFile]:
     """Yield the answers for a run that is alive, and remove their files. An unreadable file is removed, too."""
@@ -253,7 +253,7 @@ def take_answers(
 def remove_folder(environ: Mapping[str, str], episode_id: str) -> None:
     """Remove the folder of a finished run, including answers that no session has read."""
     folder = answers_folder(environ, episode_id)
-    for _ in take_answers(environ, episode_id):
+    for _ in collect_answers(environ, episode_id):
         pass
     with suppress(OSError):
         os.rmdir(folder)

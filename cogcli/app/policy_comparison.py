@@ -131,7 +131,7 @@ def _redecide_under(log: GovernedLog, pack: Pack, counters: CounterHistory) -> R
     )
 
 
-def compare_with_present(episode_id: str, log: GovernedLog, present: Catalog) -> EpisodeComparison:
+def compare_with_current(episode_id: str, log: GovernedLog, present: Catalog) -> EpisodeComparison:
     """Return the recorded decisions of a run that the current specs and packs would make differently. Raise
     UnusableEnvironment `episode.unreadable` if the current specs lack a pack of the run.
     """

@@ -94,7 +94,7 @@ def parse_hosts(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(hosts)
 
 
-def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> RunOptions:
+def resolve_pack_option(settings: Settings, options: RunOptions, skill_id: str = "") -> RunOptions:
     """Return the options with the exact version of the pack. Without `skill_id`, the run is the run of an agent. Raise
     UsageError `usage.flag` and the errors of `resolve_pack`.
     """

@@ -12,7 +12,7 @@ from shlex import join
 from typing import Final, Literal
 
 from cogcli.app.ask_again import invoke_command, is_agent_run
-from cogcli.app.policy_comparison import DecisionChange, EpisodeComparison, compare_with_present
+from cogcli.app.policy_comparison import DecisionChange, EpisodeComparison, compare_with_current
 from cogcli.app.policy_history import read_governed
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
@@ -112,7 +112,7 @@ def _compare_decisions(directory: Path, present: Catalog) -> EpisodeComparison |
     no pack.
     """
     governed = read_governed(directory)
-    return compare_with_present(directory.name, governed, present) if governed else None
+    return compare_with_current(directory.name, governed, present) if governed else None
 
 
 def _with_decisions(forecast: RunForecast, comparison: EpisodeComparison | None) -> RunForecast:

@@ -105,7 +105,7 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
         base = CheckResult(id, SKIPPED, subject=subject, file=skill.file)
         own = [each for each in tested if each.case.skill_id == id]
         outside = dict(_outside_calls(settings, catalog, id))
-        judged = _judge_skill(settings, base, own, needs.skill(id), outside)
+        judged = _build_result(settings, base, own, needs.skill(id), outside)
         checked.append(judged._replace(shipped=is_shipped(settings, skill.file)))
     return SkillResults(tuple(checked), time.monotonic() - begun)
 
@@ -134,7 +134,7 @@ def _failed_result(base: CheckResult, case: CheckResult) -> SpecResult:
     return SpecResult(base._replace(status=FAILED, reason=reason, code=code))
 
 
-def _judge_skill(
+def _build_result(
     settings: Settings,
     base: CheckResult,
     tested_cases: Sequence[_TestedCase],

@@ -172,7 +172,9 @@ def require_harmless(
     for capability in catalog.reached(case.skill_id):
         if capability.id in catalog.stubbed or capability.id in real:
             continue
-        if why := reach_of(settings, catalog, capability, case.options.get("bind") or {}):
+        if why := outside_reach_reason(
+            settings, catalog, capability, case.options.get("bind") or {}
+        ):
             message = f"`{capability.id}` {why}, and is neither stubbed nor listed in `real`"
             raise CaseFault(
                 case,
@@ -183,7 +185,7 @@ def require_harmless(
             )
 
 
-def reach_of(
+def outside_reach_reason(
     settings: Settings, catalog: Catalog, capability: Capability, binds: Mapping[str, str]
 ) -> str:
     """Return why a call may change or depend on something outside the run; empty for a local

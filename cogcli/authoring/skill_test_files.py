@@ -15,9 +15,9 @@ from cogcli.app.registry import open_registry, writing_to
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import Written, keep_trust
 from cogcli.authoring.new_specs.new_files import schema_line
-from cogcli.authoring.skill_test_catalog import reach_of
+from cogcli.authoring.skill_test_catalog import outside_reach_reason
 from cogcli.authoring.skill_test_run import CaseRun
-from cogcli.authoring.skill_tests import CaseResults, is_own, judge_run
+from cogcli.authoring.skill_tests import CaseResults, evaluate_run, is_own
 from cogcli.authoring.verification.check_result import FAILED, CheckResult
 from cogcli.authoring.verification.expectations import changed_outputs
 from cogcli.authoring.verification.skill_case import CaseSource, SkillCase
@@ -235,7 +235,7 @@ def _outside_capabilities(settings: Settings, request: RunRequest) -> list[str]:
     catalog = open_registry(settings).reach(request.skill_id, packs=request.pack_refs)
     binds = request.options.bind
     reached = catalog.reached(request.skill_id)
-    return [each.id for each in reached if reach_of(settings, catalog, each, binds)]
+    return [each.id for each in reached if outside_reach_reason(settings, catalog, each, binds)]
 
 
 def _group_answers(answers: Sequence[Json]) -> list[Json]:
@@ -327,7 +327,7 @@ def update_cases(
             changes.setdefault(case.source.path, {}).update(at)
             outputs = {**case.expect.outputs, **found}
             accepted = case.replace(expect=case.expect.replace(outputs=outputs))
-            results[case.id] = judge_run(accepted, run, results[case.id])
+            results[case.id] = evaluate_run(accepted, run, results[case.id])
             if results[case.id].status != FAILED:
                 shutil.rmtree(os.path.dirname(run.outcome.directory), ignore_errors=True)
     bound = settings.bound

@@ -13,7 +13,7 @@ from typing import Final
 
 from cogcli.app.file_scope import find_file_scope
 from cogcli.app.limits import limits_in
-from cogcli.app.run_skill import environment_of, with_pack
+from cogcli.app.run_skill import environment_of, resolve_pack_option
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.authoring.skill_test_catalog import (
@@ -210,7 +210,7 @@ def _case_request(settings: Settings, case: SkillCase) -> RunRequest:
     values = {**_project_options(settings), **given, "frame": case.frame, "seed": case.seed}
     options = RunOptions(**normalized(values), durability="none")
     try:
-        options = with_pack(settings, options, case.skill_id)
+        options = resolve_pack_option(settings, options, case.skill_id)
     except CogcliError as error:
         raise CaseFault(case, error.code, ("options",), error.message, error.hint) from error
     inputs = case.inputs or {}

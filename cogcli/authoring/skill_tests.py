@@ -250,7 +250,7 @@ def _run_one(
     trusted = _is_trusted(settings, case)
     run = run_skill_case(settings, case, folder, is_trusted=trusted, allow_hosts=allow_hosts)
     run_by_case[case.id] = run
-    return judge_run(run.case, run, base)
+    return evaluate_run(run.case, run, base)
 
 
 def _is_trusted(settings: Settings, case: SkillCase) -> bool:
@@ -264,7 +264,7 @@ def _is_trusted(settings: Settings, case: SkillCase) -> bool:
     return max(layers, key=lambda layer: len(os.path.realpath(layer.root))).trusted
 
 
-def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
+def evaluate_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
     """Return the result of a case that ran; `base` has its name and file. The episode of a failed
     case is kept.
     """

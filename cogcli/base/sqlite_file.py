@@ -57,7 +57,7 @@ def bound_connection(connection: sqlite3.Connection) -> None:
 
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
-    connection.set_progress_handler(_let_signals_run, _STEPS)
+    connection.set_progress_handler(_handle_signals, _STEPS)
     limits = {
         sqlite3.SQLITE_LIMIT_LENGTH: 256 * 1024 * 1024,
         sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -71,7 +71,7 @@ def bound_connection(connection: sqlite3.Connection) -> None:
         connection.setlimit(limit, maximum)
 
 
-def _let_signals_run() -> int:
+def _handle_signals() -> int:
     """Return 0, which continues the statement.
 
     Python handles a pending signal whenever a Python function runs. Without one, SQLite would delay

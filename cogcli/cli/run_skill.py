@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from cogcli.app.registry import open_registry, untrusted_warning
-from cogcli.app.run_skill import build_options, run_requested, with_pack
+from cogcli.app.run_skill import build_options, resolve_pack_option, run_requested
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, SkillNotFoundError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
@@ -136,7 +136,7 @@ def read_options_of(
     given = read_options(flags, problems)
     options = build_options(context.settings, {**given, "frame": frame})
     try:
-        options = with_pack(context.settings, options, skill_id)
+        options = resolve_pack_option(context.settings, options, skill_id)
     except UsageError as error:
         problems.append(error)
     if options.shadow:

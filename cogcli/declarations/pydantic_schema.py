@@ -35,7 +35,7 @@ def core_schema_of(cls: type[RecordValue], handler: GetCoreSchemaHandler) -> Cor
         return value
 
     return core_schema.no_info_after_validator_function(
-        _take_any_keys if cls.other_members else require_known_keys,
+        _allow_any_keys if cls.other_members else require_known_keys,
         core_schema.typed_dict_schema(
             fields,
             cls=cls,
@@ -46,5 +46,5 @@ def core_schema_of(cls: type[RecordValue], handler: GetCoreSchemaHandler) -> Cor
     )
 
 
-def _take_any_keys(value: Json) -> Json:
+def _allow_any_keys(value: Json) -> Json:
     return value

@@ -74,7 +74,7 @@ class Beliefs:
                 speaker = _provenance_of(fact, event)
                 self._facts[fact.key] = _build_fact(fact.key, fact.value, event.timestamp, speaker)
 
-    def note_writes(self, event: Event, writes: list[Json]) -> None:
+    def record_writes(self, event: Event, writes: list[Json]) -> None:
         """Record which step made each write of a closing event. The writes must be applied already."""
         step = event.step_id or event.payload["step_id"]
         for write in writes:

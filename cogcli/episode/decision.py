@@ -143,7 +143,7 @@ class DecisionFold:
         match payload:
             case StepFinished():
                 self._count_tokens(payload.usage)
-                self._take_call(event, payload)
+                self._apply_call(event, payload)
             case StepStarted() | CallRetried():
                 self._count_call(event, payload)
             case RunStarted() if event.run_id != self._started.run_id:
@@ -152,22 +152,22 @@ class DecisionFold:
             case RunTerminated() if event.run_id in self._lanes:
                 self._lanes[event.run_id]["status"] = payload.status
             case Approval():
-                self._take_approval(payload)
+                self._apply_approval(payload)
             case _:
-                self._take_turn(event, payload)
+                self._apply_turn(event, payload)
 
-    def _take_turn(self, event: Event, payload: Payload) -> None:
+    def _apply_turn(self, event: Event, payload: Payload) -> None:
         match payload:
             case LayerCompleted():
                 self._turns = max(self._turns, payload.turn)
             case ContextCompiled():
-                self._take_context(payload.context)
+                self._apply_context(payload.context)
             case CandidateProposed():
                 self._candidate = payload
             case PlanCreated() if payload.plan_id is not None:
                 self._plan = {"plan_id": payload.plan_id, "plan_hash": payload.plan_hash}
             case PolicyDecided():
-                self._take_decision(event, payload)
+                self._apply_decision(event, payload)
             case PlanJudged():
                 self._verified.append(_select_members(payload, "turn", "verdict", "fails"))
                 self._replans += payload.verdict == _COUNTED_REPLAN
@@ -189,7 +189,7 @@ class DecisionFold:
             case PressureCaptured():
                 self._pressures.append(payload.json)
             case ReflectionRecorded():
-                self._take_stage_times(payload.stage_ms or {})
+                self._apply_stage_times(payload.stage_ms or {})
                 self._say = payload.say or ""
             case MemoryProposed():
                 self._proposals += payload.proposals
@@ -201,8 +201,8 @@ class DecisionFold:
                 self._count_tokens(payload.usage)
                 self._count_cost(payload.usage)
 
-    def _take_stage_times(self, times: Mapping[str, int]) -> None:
-        """Keep the longest time of each lifecycle phase."""
+    def _apply_stage_times(self, times: Mapping[str, int]) -> None:
+        """Store the longest time of each lifecycle phase."""
         for phase, milliseconds in times.items():
             key = f"stage_latency_ms.{phase}"
             self._used[key] = max(self._used[key], milliseconds)
@@ -213,13 +213,13 @@ class DecisionFold:
         if prices is not None:
             self._used[COST] += prices.cost(usage.tokens_in, usage.tokens_out)
 
-    def _take_decision(self, event: Event, payload: PolicyDecided) -> None:
+    def _apply_decision(self, event: Event, payload: PolicyDecided) -> None:
         names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")
         members = _select_members(payload, *names)
         decided = {"event": event.id, **{name: value or None for name, value in members.items()}}
         self._policy.append({**decided, **({"pack": payload.pack} if payload.pack else {})})
 
-    def _take_context(self, context: Json) -> None:
+    def _apply_context(self, context: Json) -> None:
         """Store a compiled context, unless one of its members is malformed."""
         controls = context["runtime_controls"]
         _list_refs(controls["evidence_gates"])
@@ -242,7 +242,7 @@ class DecisionFold:
         if usage is not None and (tokens := usage.tokens_in + usage.tokens_out):
             self._used[TOKENS] += tokens
 
-    def _take_call(self, event: Event, payload: StepFinished) -> None:
+    def _apply_call(self, event: Event, payload: StepFinished) -> None:
         path = StepPath(event.step_id or "")
         if not payload.capability or path.is_gate or path.in_probe:
             return
@@ -256,7 +256,7 @@ class DecisionFold:
             }
         )
 
-    def _take_approval(self, payload: Approval) -> None:
+    def _apply_approval(self, payload: Approval) -> None:
         known = self._approvals.setdefault(
             payload.approval_id, {"answer": None, "by": None, "role": None}
         )

@@ -259,7 +259,7 @@ class History:
                 run.ms = _measured_ms(event)
                 run.end = payload
             case PolicyDecided():
-                _note_ruling(run, event, payload)
+                _store_ruling(run, event, payload)
             case ApprovalGranted() if payload.taken_from is not None and event.step_id:
                 _step_with_id(run, event.step_id).approval = describe_taken_approval(payload)
             case ApprovalGranted() | ApprovalRejected():
@@ -358,7 +358,7 @@ def _step_with_id(run: RunHistory, id: str, key: str = "") -> StepHistory:
     return run.steps.get(key or id) or run.add(key or id, id)
 
 
-def _note_ruling(run: RunHistory, event: Event, payload: PolicyDecided) -> None:
+def _store_ruling(run: RunHistory, event: Event, payload: PolicyDecided) -> None:
     """Store the policy's ruling on the call of a step, unless it merely allowed the call."""
     verdict = payload.verdict or ""
     if event.step_id and (verdict not in ("", "allow") or payload.decision == "audit"):

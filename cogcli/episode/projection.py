@@ -128,7 +128,7 @@ class Projection:
             if self._failed_step is None and act.step_status in ("failed", "vetoed"):
                 self._failed_step = event.step_id or act.step_id
         if act.result_artifacts:
-            self._take_files(act.result_artifacts)
+            self._add_files(act.result_artifacts)
         action = action_from(event, act, len(self.actions) + 1)
         if action is not None:
             self.actions.append(action)
@@ -165,7 +165,7 @@ class Projection:
         try:
             apply(self.state, event)
             if row.closes and event.payload.get("writes"):
-                self._beliefs.note_writes(event, event.payload["writes"])
+                self._beliefs.record_writes(event, event.payload["writes"])
         except _UNFIT as error:
             self._on_repair(f"{event.event_type} changes no state: {error!r:.80}")
         self._resumed = self._resumed or event.event_type == "run.resumed"
@@ -178,7 +178,7 @@ class Projection:
         else:
             self._beliefs.apply(event)
 
-    def _take_files(self, artifacts: list[object]) -> None:
+    def _add_files(self, artifacts: list[object]) -> None:
         """Add the files that a step of the root or of a nested run wrote. The last version of each is kept."""
         for file in artifacts:
             if type(file) is dict and type(path := file.get("path")) is str:

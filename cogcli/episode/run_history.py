@@ -140,16 +140,16 @@ class StepHistory:
         self.writes = [write.target for write in payload.writes if write.target]
         self.files = [each for each in payload.result_artifacts if isinstance(each, WrittenFile)]
         self.ms = measured_ms if payload.latency_ms is None else payload.latency_ms
-        self._take_attempts(payload)
+        self._add_attempts(payload)
         if payload.usage is not None:
-            self._take_usage(CallUsage.of(payload.usage))
+            self._add_usage(CallUsage.of(payload.usage))
 
-    def _take_usage(self, used: CallUsage) -> None:
+    def _add_usage(self, used: CallUsage) -> None:
         tokens = used.tokens_in, used.tokens_out
         self.used = used
         self.tokens = tokens if any(tokens) and not self.child else None
 
-    def _take_attempts(self, payload: StepFinished) -> None:
+    def _add_attempts(self, payload: StepFinished) -> None:
         self.attempts = payload.attempts or []
         fallback = payload.fallback
         self.fallback = ""

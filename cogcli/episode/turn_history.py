@@ -160,7 +160,7 @@ class AgentHistory:
             case _ if type(number := getattr(payload, "turn", None)) is int:
                 self._turn_with_number(number).apply(payload)
             case _ if self.turns:
-                self._take_call(self.turns[-1], event, payload)
+                self._apply_call(self.turns[-1], event, payload)
 
     def _turn_with_number(self, number: int) -> TurnHistory:
         """Return the turn with this number. A turn begins with the event before its own first event."""
@@ -178,7 +178,7 @@ class AgentHistory:
         if payload.layer == "reflection":
             turn.end(turn.result, event.timestamp)
 
-    def _take_call(self, turn: TurnHistory, event: Event, payload: Payload) -> None:
+    def _apply_call(self, turn: TurnHistory, event: Event, payload: Payload) -> None:
         match payload:
             case StepFinished():
                 if payload.step_status != "skipped" and StepPath(event.step_id or "").is_step:

@@ -142,7 +142,7 @@ class WaypointFold:
         self._open_line = kept
         if match[3] in _LEFT_OUT:
             return
-        self._note_time(match)
+        self._add_time(match)
         self._add_to_part(kept, line, match[3], (match[4] or b"").decode())
 
     def restore(self, waypoint: Waypoint, lines: list[bytes]) -> None:
@@ -176,7 +176,7 @@ class WaypointFold:
             episode_id, self.events, self.size, head, self._last, tuple(self._times), kept
         )
 
-    def _note_time(self, match: re.Match[bytes]) -> None:
+    def _add_time(self, match: re.Match[bytes]) -> None:
         if match[3] == b"run.resumed":
             self._times.append((self.events - 1, self._last))
         self._last = match[2].decode()
@@ -189,7 +189,7 @@ class WaypointFold:
         """
         name = StepPath(path).innermost_item
         part = self._open_part(name)
-        if name and not _is_usual(line, event_type, path):
+        if name and not _is_redundant(line, event_type, path):
             part.unusual = True
         part.lines.append(kept)
         self.kept += 1
@@ -212,7 +212,7 @@ class WaypointFold:
         return part
 
 
-def _is_usual(line: bytes, event_type: bytes, path: str) -> bool:
+def _is_redundant(line: bytes, event_type: bytes, path: str) -> bool:
     """Return whether an event inside an item or a round adds nothing to its closing event."""
     if StepPath(path).in_call or b'"fallback_used":true' in line or b'"reused_from"' in line:
         return False

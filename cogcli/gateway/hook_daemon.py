@@ -24,7 +24,7 @@ from typing import Final
 
 from cogcli.app.registry import open_registry
 from cogcli.app.resume import resume
-from cogcli.app.run_skill import build_options, with_pack
+from cogcli.app.run_skill import build_options, resolve_pack_option
 from cogcli.app.settings import Settings
 from cogcli.base import threads
 from cogcli.base.canonical import canonical
@@ -266,7 +266,7 @@ class HookServer:
 
     def _begin_session(self) -> HostSession:
         settings = Settings({}, os.environ, base=self._base)
-        options = with_pack(
+        options = resolve_pack_option(
             settings, build_options(settings, {"pack": "", "intent": "", "user": "", **self._given})
         )
         base = reach_pack(open_registry(settings), options.pack) if options.pack else Catalog()

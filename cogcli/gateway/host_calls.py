@@ -125,7 +125,7 @@ class HostSession:
         self._calls: OrderedDict[str, _HostAttempt] = OrderedDict()
         """By key, the oldest first."""
         self._steps: dict[str, _HostAttempt] = {}
-        plan = plan._replace(intercept=self._intercept_attempt, listener=self._note_event)
+        plan = plan._replace(intercept=self._intercept_attempt, listener=self._handle_event)
         self._session = GatewaySession(settings, plan, on_bug)
 
     @property
@@ -230,9 +230,9 @@ class HostSession:
             capability = self._tools.capability_for(call.tool)
             ticket = self._session.call(call.tool, capability, call.inputs, attempt.key)
             attempt.ticket = ticket
-        ticket.future.add_done_callback(lambda _: self._note_end(attempt, ticket))
+        ticket.future.add_done_callback(lambda _: self._handle_end(attempt, ticket))
 
-    def _note_end(self, attempt: _HostAttempt, ticket: CallTicket) -> None:
+    def _handle_end(self, attempt: _HostAttempt, ticket: CallTicket) -> None:
         """Release the resources of an ended call, and wake the hooks that wait for it."""
         self._session.collect(ticket)
         attempt.wake()
@@ -321,7 +321,7 @@ class HostSession:
 
     # -- on threads of the run ----------------------------------------------------------------------------------------
 
-    def _note_event(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         """Index the step of a call, and record the decisions that a hook cannot apply."""
         if event.event_type == CallRequested.event.name:
             asked = CallRequested.of(event.payload)

@@ -49,7 +49,7 @@ from cogcli.gateway.calls import (
 )
 from cogcli.run.answers import RequestAnswer, draft_answer, require_approvers
 from cogcli.run.doubt_decisions import draft_decision
-from cogcli.run.engine.call import attempt_from_answer, governed_call, note_failure
+from cogcli.run.engine.call import attempt_from_answer, governed_call, record_failure
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.doubt import DoubtResolution, find_replacement_answer
 from cogcli.run.engine.effects import (
@@ -109,7 +109,7 @@ class SessionProgram:
         """Make the calls of the client until its session ends."""
         desk = _Desk(root, self._inbox, self._limits)
         root.engine.parks_for_answers = True
-        root.engine.observe(desk.note_event)
+        root.engine.observe(desk.receive_event)
         payload = PlanCreated(
             source="planner.client",
             rationale="the client of the gateway decides",
@@ -186,14 +186,14 @@ class _Desk:
             elif isinstance(event, Posted):
                 yield from self._receive_value(event.value)
             else:
-                self._note_end(event)
+                self._handle_end(event)
 
     def close(self) -> None:
         """Refuse all further calls, and notify the waiting callers."""
         if self._inbox is not None:
             self._inbox.close()
 
-    def note_event(self, event: Event) -> None:
+    def receive_event(self, event: Event) -> None:
         """Index a write-ahead record. For a request for approval, notify the caller of the waiting call."""
         if event.event_type == StepStarted.event.name and event.step_id in self._tasks:
             self._intents[event.step_id or ""] = event
@@ -220,9 +220,9 @@ class _Desk:
             case ClientCall():
                 yield from self._begin_call(value)
             case PersonAnswer():
-                yield from self._take_answer(value)
+                yield from self._apply_answer(value)
             case DoubtDecision():
-                yield from self._take_decision(value)
+                yield from self._apply_decision(value)
             case WitnessReport():
                 self._root.run.emit(draft_of(value.payload, self._run_id), durable=True)
             case SessionStop() if not self._ended:
@@ -244,7 +244,7 @@ class _Desk:
         if self._inbox is not None and self._count >= self._limits.calls:
             yield from self._end_session("calls")
 
-    def _take_answer(self, answer: PersonAnswer) -> Effects:
+    def _apply_answer(self, answer: PersonAnswer) -> Effects:
         """Record a person's answer, and resume the call that waits for it."""
         asked = self._requests.get(answer.approval_id)
         if asked is None:
@@ -268,7 +268,7 @@ class _Desk:
         if task is not None:
             yield Wake(task)
 
-    def _take_decision(self, decision: DoubtDecision) -> Effects:
+    def _apply_decision(self, decision: DoubtDecision) -> Effects:
         """Record a person's decision about a call in doubt, and end the call by it."""
         step, task = decision.step_id, self._tasks.get(decision.step_id)
         if task is None or self._decisions.get(step, _NO_DOUBT) is not None:
@@ -330,7 +330,7 @@ class _Desk:
 
     # -- what ends ----------------------------------------------------------------------------------------------------
 
-    def _note_end(self, task: Task) -> None:
+    def _handle_end(self, task: Task) -> None:
         """Pass the result of a call to its caller. Raise the error of a task that could not write the log."""
         if task.error is not None:
             raise task.error
@@ -404,7 +404,7 @@ def _finish_decided(record: StepRecord, resolution: DoubtResolution) -> CallResu
     except CallSkipped as skipped:
         return _finish_skipped(record, skipped)
     except RejectedError as error:
-        note_failure(record, member, error)
+        record_failure(record, member, error)
         return _end_failed(record, error)
     record.attempts.append(attempt_from_answer(member, answer))
     record.count_call(answer.usage)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cogcli.app.live_answers import AnswerFile, DoubtAnswerFile, remove_folder, take_answers
+from cogcli.app.live_answers import AnswerFile, DoubtAnswerFile, collect_answers, remove_folder
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.base import threads
@@ -244,7 +244,7 @@ class GatewaySession:
         while not live.ended.wait(_WATCH_SECONDS):
             if not live.inbox.episode_id:
                 continue
-            for found in take_answers(environ, live.inbox.episode_id):
+            for found in collect_answers(environ, live.inbox.episode_id):
                 live.inbox.post(_value_from_file(found))
         remove_folder(environ, live.inbox.episode_id)
 

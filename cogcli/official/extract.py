@@ -100,8 +100,8 @@ def _find_spans(text: str, kinds: tuple[str, ...]) -> Iterator[tuple[int, int, i
 
 
 def _find_names(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of capitalized names. A single word, or one that begins a sentence, is only a
-    guess where capitals are rare.
+    """Yield the spans of capitalized names. A single word that begins a sentence is not a name. Where capitals are
+    frequent, a name needs several words and does not begin a sentence.
     """
     runs: list[tuple[int, int, int, bool]] = []
     word_count = 0

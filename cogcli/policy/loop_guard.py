@@ -94,7 +94,7 @@ class LoopGuard:
             return self._build_trip("cycle", key, 2, cycle, ("arguments", "order"), hint)
         return None
 
-    def note_result(self, capability: str, arguments: Json, result: object) -> None:
+    def record_result(self, capability: str, arguments: Json, result: object) -> None:
         """Record the output or the error of a call."""
         key = call_key(capability, arguments)
         self._history.append((key, capability))

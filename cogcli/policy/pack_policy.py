@@ -283,7 +283,7 @@ class _PolicyDecision:
         if self._is_shadow:
             self._would.append({"rule": declared.rule_id, "verdict": verdict})
             if found is True:
-                self._keep_masks(declared)
+                self._add_masks(declared)
             return
         if found is True:
             self._matched.append(declared.rule_id)
@@ -297,7 +297,7 @@ class _PolicyDecision:
                 declared.then.gate if verdict == declared.then.verdict else "",
             )
 
-    def _keep_masks(self, declared: PolicyRule) -> None:
+    def _add_masks(self, declared: PolicyRule) -> None:
         """Add the masks of a rule that is not enforced, because the values that they hide must not reach the log. Its
         other consequences do not apply.
         """

@@ -56,7 +56,7 @@ class CheckedAnswer(NamedTuple):
             caused_by=self.asked.id,
         )
         journal.append(draft, durable=True)
-        log.note_input(payload.input_id, payload.action, payload.answers)
+        log.index_input(payload.input_id, payload.action, payload.answers)
 
 
 def match_inputs(

@@ -192,16 +192,16 @@ class LogIndex:
             case ApprovalRequested():
                 self._index_request(event, payload, key)
             case ApprovalGranted() | ApprovalRejected():
-                self.note_answer(event)
+                self.index_answer(event)
             case InputRequested() if (
                 payload.made is not None
             ):  # else the open call had its answer at once
                 self.inputs[event.run_id or "", payload.step_id, payload.attempt] = event
             case InputGiven():
-                self.note_input(payload.input_id, payload.action, payload.answers)
+                self.index_input(payload.input_id, payload.action, payload.answers)
         return True
 
-    def note_input(self, input_id: str, action: str, answers: Json) -> None:
+    def index_input(self, input_id: str, action: str, answers: Json) -> None:
         """Index a person's answer to a service, which may come from this command."""
         is_given = action == "accept"
         self._given[input_id] = Continuation(
@@ -248,12 +248,12 @@ class LogIndex:
         same = [each for each in self._answered if (each.run_id, each.step_id) == key]
         self._stale.update(each.id for each in same if not self._is_used(each))
 
-    def note_resumption(self, event: Event) -> None:
+    def record_resumption(self, event: Event) -> None:
         """Index a resumption, which may be the one of this command."""
         self._resumed.append(event)
 
     def _index_resumption(self, event: Event, payload: RunResumed) -> None:
-        self.note_resumption(event)
+        self.record_resumption(event)
         if payload.changed_specs:
             self.changed = self.changed or event
         if payload.timeout_seconds is not None:
@@ -365,7 +365,7 @@ class LogIndex:
         ]
         return later[-1] if later else ""
 
-    def note_answer(self, event: Event) -> None:
+    def index_answer(self, event: Event) -> None:
         """Index a person's answer, which may come from this command. Its request is no longer open."""
         self._answered.append(event)
         if Approval.of(event.payload).capability == "":

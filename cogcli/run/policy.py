@@ -59,7 +59,7 @@ def build_policy(
     limits = {key: limits[key] for key in (*ENFORCED, "retries")}
     own = OwnSkill(NESTED + skill_id, inputs)
     slots = fill_slots(intent, inputs)
-    return governed_by(
+    return build_run_policy(
         catalog,
         pack,
         requester,
@@ -72,7 +72,7 @@ def build_policy(
     )
 
 
-def governed_by(
+def build_run_policy(
     catalog: Catalog, pack: Pack, requester: Requester, limits: Mapping[str, int | float], safety_mode: str,
     slots: Mapping[str, str], own: OwnSkill | None = None, *, edition: int = LATEST_EDITION,
     is_shadow: bool = False,

@@ -47,7 +47,7 @@ class LockedRun(NamedTuple):
         self.journal.append(draft_of(payload, self.log.root or "", caused_by=last.id))
         for answer in self.answers:
             event = append_answer(self.journal, answer, approver, deferred=True)
-            self.log.note_answer(event)
+            self.log.index_answer(event)
 
     def pause(self) -> None:
         """Put the run back to waiting: for the other requests, or for `resume`."""
@@ -90,7 +90,7 @@ def record_answers(
         for run in runs:
             require_approvers(run.started, run.answers, approver, environment.signatures, now)
             if granted:
-                _require_in_time(run.answers, now)
+                _require_unexpired(run.answers, now)
         for run in runs:
             run.journal.free_reserve()
         for run in runs:
@@ -141,7 +141,7 @@ def _require_open_requests(
     )
 
 
-def _require_in_time(answers: Iterable[RequestAnswer], now: str) -> None:
+def _require_unexpired(answers: Iterable[RequestAnswer], now: str) -> None:
     """Raise PolicyApprovalError for a request that has expired: only a new one can be approved."""
     for answer in answers:
         request = ApprovalRequested.of(answer.asked.payload)

@@ -36,7 +36,7 @@ from cogcli.policy.run_policy import (
     RunPolicy,
 )
 from cogcli.policy.verdict import Verdict, is_above
-from cogcli.run.policy import fill_slots, governed_by
+from cogcli.run.policy import build_run_policy, fill_slots
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.replayed_use import ReplayedUse, RuledCall
 from cogcli.specs.catalog import Catalog
@@ -85,7 +85,7 @@ def policy_under(
     mode = own if not given or is_above(given, own) else given
     slots = fill_slots(intent, start.inputs) if intent else {}
     of_skill = None if start.agent else OwnSkill(NESTED + start.skill.id, start.inputs)
-    return governed_by(
+    return build_run_policy(
         catalog,
         pack,
         requester,

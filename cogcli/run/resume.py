@@ -294,7 +294,7 @@ class _Resumption(NamedTuple):
                 for form in given:
                     form.record(journal, log, request.by or "somebody")
                 for each in answers:
-                    log.note_answer(append_answer(journal, each, approver))
+                    log.index_answer(append_answer(journal, each, approver))
                 repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
                 doubts = OpenDoubts(log, journal, resolutions, repeats)
                 if agent is not None and agent.secrets is not None:
@@ -540,7 +540,7 @@ class _Resumption(NamedTuple):
             timeout_seconds=None if request.abort else request.timeout,
         )
         draft = draft_of(payload, self.log.root or "", caused_by=last.id)
-        self.log.note_resumption(self.journal.append(draft))
+        self.log.record_resumption(self.journal.append(draft))
 
 
 def recorded_chains(started: Event) -> dict[str, BindingChain]:

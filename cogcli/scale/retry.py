@@ -53,12 +53,12 @@ class RetrySelection:
         self._good = LineSet()
         self._tries: dict[int, FailedLineTry] = {}
 
-    def note_good(self, line: int) -> None:
+    def add_good(self, line: int) -> None:
         """Record that a line succeeded."""
         self._good.add(line)
         self._tries.pop(line, None)
 
-    def note_failed(self, line: int, earlier: FailedLineTry) -> None:
+    def add_failed(self, line: int, earlier: FailedLineTry) -> None:
         """Record the failed try of a line."""
         self._good.discard(line)
         self._tries[line] = earlier
@@ -107,15 +107,15 @@ def read_selection(settings: Settings, path: str) -> RetrySelection:
     for line, row in read_rows(path):
         value = orjson.loads(row)
         if value.get("status") == "ok":
-            selection.note_good(line)
+            selection.add_good(line)
             continue
         episode = value.get("episode_id")
         if episode is None:
-            selection.note_failed(line, FailedLineTry(""))
+            selection.add_failed(line, FailedLineTry(""))
             continue
         earlier = _read_earlier(settings, path, line, str(episode))
         waits = value.get("status") == "pending"
-        selection.note_failed(line, earlier if waits else earlier._replace(waits_in=None))
+        selection.add_failed(line, earlier if waits else earlier._replace(waits_in=None))
     return selection
 
 

@@ -30,7 +30,7 @@ from cogcli.specs.selection_errors import (
     ambiguous_error,
     ineligible_error,
     no_binding_error,
-    nothing_named_error,
+    no_usable_binding_error,
     other_capability_reason,
     unknown_binding_reason,
 )
@@ -146,7 +146,7 @@ class _Chooser:
         for key, file in self.catalog.broken.items():
             if key.startswith(("active:", "overrides:")):
                 text = f"{file} has errors, so nothing is chosen"
-                raise nothing_named_error(self.id, text, f"cogcli validate {file}", file=file)
+                raise no_usable_binding_error(self.id, text, f"cogcli validate {file}", file=file)
 
     def by_flag(self) -> EvaluatedRule:
         aliases, binds = self.catalog.aliases, self.options.binds
@@ -207,7 +207,7 @@ class _Chooser:
             if override.prefers:
                 return EvaluatedRule("override", None, False, reason)
             hint = f"add a binding on `{service}`, or write mode: prefer"
-            raise nothing_named_error(self.id, reason, hint, file=file)
+            raise no_usable_binding_error(self.id, reason, hint, file=file)
         if override.prefers:
             link = self._build_link(name, is_named=True)
             if not link.eligible:

@@ -37,7 +37,7 @@ def no_binding_error(
     return _build_error("binding.none", id, "no binding", hint)
 
 
-def nothing_named_error(id: str, text: str, hint: str, *, file: str) -> BindingResolutionError:
+def no_usable_binding_error(id: str, text: str, hint: str, *, file: str) -> BindingResolutionError:
     """Return the error `binding.none` for a file that should name a usable binding but does not. The problem in `file`
     is reported separately, and the error refers to it.
     """

@@ -91,11 +91,11 @@ def verify(
     if candidate.fault:
         return Verification((FailedCheck(candidate.fault),))
     if plan is None:
-        return Verification(tuple(_judge_template(invocation, candidate)))
-    fails = [*_judge_calls(invocation, context, plan, candidate), *_judge_graph(plan)]
-    fails += _judge_evidence(invocation, plan, tuple(missing_evidence))
+        return Verification(tuple(_check_template(invocation, candidate)))
+    fails = [*_check_calls(invocation, context, plan, candidate), *_check_graph(plan)]
+    fails += _check_evidence(invocation, plan, tuple(missing_evidence))
     fails += [FailedCheck("loop_guard", step, trip.kind) for step, trip in trips.items()]
-    fails += _judge_template(invocation, candidate)
+    fails += _check_template(invocation, candidate)
     known = invocation.capabilities
     calls = sum(uses in known or not uses.startswith(NESTED) for uses in plan.capabilities.values())
     for key in (PER_TURN, "tool_calls.per_workflow"):
@@ -119,7 +119,7 @@ def _explain_by_conflict(
     return FailedCheck(CONFLICT, fail.step, lacking) if lacking in conflicts else fail
 
 
-def _judge_calls(
+def _check_calls(
     invocation: Invocation, context: CompiledContext, plan: TurnPlan, candidate: Candidate
 ) -> Iterable[FailedCheck]:
     """Return a fail for each call of a capability that is unknown, above the safety mode, or has wrong arguments."""
@@ -187,7 +187,7 @@ def _find_misfit(capability: Capability, arguments: Json) -> str:
     return violations[0].message if violations else ""
 
 
-def _judge_graph(plan: TurnPlan) -> Iterable[FailedCheck]:
+def _check_graph(plan: TurnPlan) -> Iterable[FailedCheck]:
     """Return a fail if steps wait for each other, or for a step that does not exist."""
     waiting = {step.id: set(step.config.depends_on or ()) for step in plan.skill.steps}
     if len(waiting) < len(plan.skill.steps) or not waiting.keys() >= set().union(*waiting.values()):
@@ -199,7 +199,7 @@ def _judge_graph(plan: TurnPlan) -> Iterable[FailedCheck]:
         yield FailedCheck("dependency_cycle", next(iter(waiting)))
 
 
-def _judge_evidence(
+def _check_evidence(
     invocation: Invocation, plan: TurnPlan, missing_evidence: tuple[str, ...]
 ) -> Iterable[FailedCheck]:
     """Return a fail for required evidence that is not known and that no step before the first effect supplies."""
@@ -216,7 +216,7 @@ def _judge_evidence(
         supplied |= tools.get(capability.id, PackTool()).facts.keys()
 
 
-def _judge_template(invocation: Invocation, candidate: Candidate) -> Iterable[FailedCheck]:
+def _check_template(invocation: Invocation, candidate: Candidate) -> Iterable[FailedCheck]:
     """Return a fail for a template that does not belong to the intent, or has outcomes that its decision lacks."""
     layer = invocation.pack.decisions
     if not candidate.template:

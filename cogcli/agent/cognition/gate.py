@@ -5,7 +5,11 @@ from __future__ import annotations
 from cogcli.agent.cognition.critic import FailedCheck, Verification
 from cogcli.agent.cognition.ends import Denial, denied_call
 from cogcli.agent.cognition.plan_limits import limit_plan
-from cogcli.agent.cognition.plan_policy import PlannedCall, find_known_arguments, judge_plan
+from cogcli.agent.cognition.plan_policy import (
+    PlannedCall,
+    check_planned_calls,
+    find_known_arguments,
+)
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.declarations.run_start import LATEST_EDITION
@@ -24,7 +28,7 @@ def pass_gate(
     The governed call decides each call again, with all its arguments. Raise PolicyApprovalError if a person must
     decide about the plan.
     """
-    calls, counters = limit_plan(loop.policy, loop.root, _judge_calls(loop, verification))
+    calls, counters = limit_plan(loop.policy, loop.root, _decide_calls(loop, verification))
     denial = _find_denial(loop, verification)
     if not denial and (fails := _deny_calls(loop, calls)):
         verification, denial = Verification(fails), "deny"
@@ -41,13 +45,13 @@ def pass_gate(
     return verification, not denial and not loop.skips_action
 
 
-def _judge_calls(loop: Progress, verification: Verification) -> list[PlannedCall]:
+def _decide_calls(loop: Progress, verification: Verification) -> list[PlannedCall]:
     """Return the calls of a plan that the critic lets pass, each with the verdict on it."""
     if loop.plan is None or loop.ending is not None or verification.verdict != "ok":
         return []
     if loop.skips_action or loop.policy.edition < LATEST_EDITION:
         return []
-    return judge_plan(loop.policy, loop.root, loop.plan)
+    return check_planned_calls(loop.policy, loop.root, loop.plan)
 
 
 def _find_denial(loop: Progress, verification: Verification) -> str:
@@ -85,7 +89,7 @@ def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[FailedCheck, 
         return ()
     for call, verdict in refused:
         loop.root.run.emit(call.draft_decision(verdict, loop.policy, loop.root.run.state.run_id))
-        loop.note_denial(
+        loop.record_denial(
             call.uses, Denial(verdict.rule or verdict.reason, _find_say(loop, verdict))
         )
     details: list[Json] = [{**call.to_payload(), "code": _DENIED} for call, _ in refused]
@@ -119,14 +123,14 @@ def _find_gates(loop: Progress, context: CompiledContext, calls: list[PlannedCal
     """Return the gates of the calls of the plan: by the verdict on a call if no rule waits, else by its capability."""
     uses = loop.plan.capabilities if loop.plan else {}
     tools = {tool.capability: tool.gate for tool in context.compilation.surface.tools}
-    judged = _list_judged_gates(calls)
+    judged = _list_decided_gates(calls)
     gates = [judged.get(step) or tools.get(id, "") for step, id in uses.items()]
     gates += [gate for step, gate in judged.items() if step not in uses]
     return list(dict.fromkeys(filter(None, gates)))
 
 
-def _list_judged_gates(calls: list[PlannedCall]) -> dict[str, str]:
-    """Return the gate of each call, by step, whose verdict waits for no rule."""
+def _list_decided_gates(calls: list[PlannedCall]) -> dict[str, str]:
+    """Return the gate of each call, by step. Calls whose verdict still waits for a rule are excluded."""
     return {
         call.step_id: call.verdict.gate
         for call in calls

@@ -41,7 +41,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
-from cogcli.run.policy import ceiling_of, governed_by, limits_of, pack_of
+from cogcli.run.policy import build_run_policy, ceiling_of, limits_of, pack_of
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions, select
@@ -240,7 +240,7 @@ def invocation_of(
         request.locale,
     )
     mode, edition = policy_request.safety_mode, policy_request.edition
-    policy = governed_by(catalog, pack, requester, limits, mode, intent.slots, edition=edition)
+    policy = build_run_policy(catalog, pack, requester, limits, mode, intent.slots, edition=edition)
     mode = ceiling_of(pack, policy_request.safety_mode)
     return Invocation(pack, request, policy_request, usable, intent, limits, mode, policy)
 

@@ -51,7 +51,7 @@ def judge(
             case ModelError():
                 loop.ending = LoopEnding("failed", outcome.code, outcome.to_error())
                 return None
-    return _keep_state(loop, proposed)
+    return _apply_judgment(loop, proposed)
 
 
 def summarize_conversation(loop: Progress) -> Effects:
@@ -73,8 +73,8 @@ def summarize_conversation(loop: Progress) -> Effects:
     return True
 
 
-def _keep_state(loop: Progress, candidate: Candidate | JudgedCandidate) -> Candidate:
-    """Return the candidate, after its judgment has become the state of the agent."""
+def _apply_judgment(loop: Progress, candidate: Candidate | JudgedCandidate) -> Candidate:
+    """Apply a judgment to the state of the agent, and return the candidate."""
     if isinstance(candidate, Candidate):
         return candidate
     if loop.reasoning is not None:

@@ -151,9 +151,9 @@ class ModelCalls:
             if is_new:
                 yield Sleep(time.monotonic() + wait)
             attempt += 1
-            self._note_retry(request.call_id, attempt, outcome, wait)
+            self._record_retry(request.call_id, attempt, outcome, wait)
         sent = SendCounts(attempt, known.resent, round((time.monotonic() - began) * 1000))
-        return self._note_answer(turn, request, outcome, sent)
+        return self._record_answer(turn, request, outcome, sent)
 
     def _make_attempt(self, request: ModelRequest) -> Effects:
         """Make one attempt in a thread. In a replay the attempt never ends, since its recorded interruption follows."""
@@ -215,7 +215,7 @@ class ModelCalls:
             case ModelAnswered() as answered:
                 self._recorded[answered.call_id].answer = outcome_of_log(answered)
 
-    def _note_retry(self, call_id: str, attempt: int, error: ModelError, wait: float) -> None:
+    def _record_retry(self, call_id: str, attempt: int, error: ModelError, wait: float) -> None:
         is_cut = error.retry_after is not None and error.retry_after > wait
         retried = ModelRetried(
             call_id=call_id,
@@ -227,7 +227,7 @@ class ModelCalls:
         )
         self._emit_event(retried)
 
-    def _note_answer(
+    def _record_answer(
         self, turn: int, request: ModelRequest, outcome: Outcome, send_counts: SendCounts
     ) -> AnsweredCall:
         used = outcome.usage if isinstance(outcome, ModelReply) else TokenUsage(0, 0)

@@ -103,10 +103,10 @@ class Observer:
                 data_class=data_class,
                 tenant_id=self._invocation.pack.tenant,
             )
-            self._keep_fact(key, edge)
+            self._store_fact(key, edge)
 
-    def _keep_fact(self, key: str, edge: Edge) -> None:
-        """Keep a learned edge, and its fact under a key of the pack."""
+    def _store_fact(self, key: str, edge: Edge) -> None:
+        """Store a learned edge, and its fact under a key of the pack."""
         self._refs[key] = edge.evidence_ref
         fact: Json = {
             "key": key,

@@ -131,19 +131,19 @@ class PlanPart(NamedTuple):
         return value if all(read.partition(".")[0] == "inputs" for read in reads) else None
 
 
-def judge_plan(policy: RunPolicy, root: RootRun, plan: TurnPlan) -> list[PlannedCall]:
+def check_planned_calls(policy: RunPolicy, root: RootRun, plan: TurnPlan) -> list[PlannedCall]:
     """Return the calls of a plan in order, each with the verdict on it. The calls of its lanes are among them."""
-    return list(_judge_part(policy, root, PlanPart(plan.skill, root.run.state)))
+    return list(_decide_part(policy, root, PlanPart(plan.skill, root.run.state)))
 
 
-def _judge_part(policy: RunPolicy, root: RootRun, part: PlanPart) -> Iterator[PlannedCall]:
+def _decide_part(policy: RunPolicy, root: RootRun, part: PlanPart) -> Iterator[PlannedCall]:
     for step in part.skill.steps:
         others = (*part.others, *(other for other in part.skill.steps if other is not step))
         inner = _find_inner_skill(policy, root, step)
         if inner is None or not part.is_certain(step) or part.path.count("/") >= MAX_DEPTH:
-            yield _judge_step(policy, root, part, step, others)
+            yield _decide_step(policy, root, part, step, others)
         else:
-            yield from _judge_part(policy, root, _enter_skill(part, step, inner, others))
+            yield from _decide_part(policy, root, _enter_skill(part, step, inner, others))
 
 
 def _find_inner_skill(policy: RunPolicy, root: RootRun, step: Step) -> Skill | None:
@@ -187,7 +187,7 @@ def _open_names_of_step(step: Step) -> tuple[str, ...]:
     return ("call.step",) if config.foreach is not None or config.while_ is not None else ()
 
 
-def _judge_step(
+def _decide_step(
     policy: RunPolicy, root: RootRun, part: PlanPart, step: Step, concurrent_steps: Iterable[Step]
 ) -> PlannedCall:
     state, engine = part.state, root.engine

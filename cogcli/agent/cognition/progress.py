@@ -153,8 +153,8 @@ class Progress:
         is_new = self.policy.edition >= LATEST_EDITION
         return is_new and self.planner.replans and bool(self.open_denials)
 
-    def note_denial(self, capability: str, denial: Denial) -> None:
-        """Keep the denial of a call that would have had an effect."""
+    def record_denial(self, capability: str, denial: Denial) -> None:
+        """Store the denial of a call that would have had an effect."""
         if self.may_act(capability):
             self.open_denials[capability] = denial
 
@@ -252,7 +252,7 @@ class Progress:
         self.replans += 1
         self.notify({"type": "replan", "text": reason, "details": details})
 
-    def note_trip(self, trip: LoopTrip) -> None:
+    def record_trip(self, trip: LoopTrip) -> None:
         """Append a trip of the loop guard, with a notice for the planner."""
         self.record.emit(LoopDetected(turn=self.turn, **trip.to_payload()))
         self.notify({"type": LOOP, "text": trip.hint, **trip.to_payload()})
@@ -262,8 +262,8 @@ class Progress:
         """The answers of people that the run followed in this turn."""
         return self.root.engine.approvals.used[self._noted_answers :]
 
-    def note_answers(self) -> None:
-        """Add a notice for the planner of each answer of a person that the run followed since the last turn."""
+    def add_answer_notices(self) -> None:
+        """Add a notice for the planner for each answer of a person since the last turn."""
         answers = self.unnoted_answers
         self._noted_answers += len(answers)
         for answer in answers:
@@ -274,7 +274,7 @@ class Progress:
             self.notify({**notice, "step": answer.asked.step_id, **reason})
 
     def ask_for(self, text: str) -> None:
-        """Escalate to a person if a guardrail requires that for this text."""
+        """Request a person's decision if a guardrail requires that for this text."""
         guardrails = self.invocation.pack.policy.guardrails.must_escalate
         for guardrail in find_triggered(guardrails, text, self.policy.edition)[:1]:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")

@@ -277,7 +277,7 @@ def _record_denials(loop: Progress) -> None:
             by_policy = (effect.code or "").startswith("policy.")
             reason = loop.seen.denial if by_policy and loop.seen.denial else effect.code or ""
             say = loop.seen.find_say(effect.step_id) if by_policy else ""
-            loop.note_denial(effect.capability, Denial(reason, say))
+            loop.record_denial(effect.capability, Denial(reason, say))
 
 
 def _decide_end(loop: Progress, score: Score, outcome: RunOutcome | None) -> None:
@@ -329,7 +329,7 @@ def _count_idle(loop: Progress) -> None:
     ]
     trip = loop.guard.end_turn([*proposed, *(TurnEffect.of(each).result for each in loop.effects)])
     if trip is not None:
-        loop.note_trip(trip)
+        loop.record_trip(trip)
         if trip.again:
             loop.ending = denial_ending(f"loop_guard:{trip.kind}")
 

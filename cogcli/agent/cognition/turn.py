@@ -89,7 +89,7 @@ def _open_turn(loop: Progress) -> None:
         reserved.commit()
         budgets.begin_turn()
     if loop.policy.edition >= LATEST_EDITION:
-        loop.note_answers()
+        loop.add_answer_notices()
     exceeded = loop.ending.reason if loop.ending else ""
     ledger = {"exceeded": exceeded, "remaining": budgets.remaining()}
     known = values_at_start(
@@ -221,7 +221,7 @@ def _react_to_failures(
     """Ask a person, plan again or end the run, after a plan that may not run."""
     redacted = redactions_of(context, verification, loop.policy.find_say)
     for capability, denial in redacted.items():
-        loop.note_denial(capability, denial)
+        loop.record_denial(capability, denial)
     if verification.verdict == "escalate":
         _ask_about_conflict(loop, verification)
         return
@@ -255,7 +255,7 @@ def _record_trips(loop: Progress) -> dict[str, LoopTrip]:
         trip = loop.guard.propose(call.capability, call.arguments)
         if trip is not None:
             trips[f"t{loop.turn}_{call.id}"] = trip
-            loop.note_trip(trip)
+            loop.record_trip(trip)
     return trips
 
 
@@ -269,7 +269,7 @@ def _run_plan(loop: Progress, plan: TurnPlan) -> Effects:
     for call in loop.candidate.calls:
         result = loop.seen.find_result(f"t{plan.turn}_{call.id}")
         if result is not None:
-            loop.guard.note_result(call.capability, call.arguments, result)
+            loop.guard.record_result(call.capability, call.arguments, result)
     return describe_outcome(outcome, loop.root.run.state.skill_id)
 
 

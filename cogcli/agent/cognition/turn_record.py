@@ -29,7 +29,7 @@ class TurnRecord:
         self._root, self._edition = root, edition
 
     def run_layer(self, name: str, *, skipped: str = "") -> None:
-        """Run a pure layer on the values in its row."""
+        """Run a pure layer with the values that its row lists as reads."""
         layer = LAYERS[name]
         view = {read: self.known[read] for read in layer.reads_in(self._edition)}
         self.complete(

@@ -93,7 +93,7 @@ def surface_tools(compile_input: CompileInput, intent: IntentResult, facts: Json
             redactions.append(Redaction(id, verdict.stage, verdict.reason, verdict.rule))
     supplied = _supplied_facts(compile_input, tools)
     for id, verdict in waiting:
-        lacking = _lacking_facts(verdict)
+        lacking = _unknown_facts(verdict)
         if lacking and supplied.issuperset(lacking):
             tools.append(SurfacedTool(id, verdict.approval_mode, verdict.gate, lacking))
         else:
@@ -115,8 +115,8 @@ def _supplied_facts(compile_input: CompileInput, tools: Iterable[SurfacedTool]) 
     return {path for tool in tools for path in declared.get(tool.capability, PackTool()).facts}
 
 
-def _lacking_facts(verdict: Verdict) -> tuple[str, ...]:
-    """Return the facts that a rule read and that are not known."""
+def _unknown_facts(verdict: Verdict) -> tuple[str, ...]:
+    """Return the facts that a rule read although they are unknown."""
     lacking = (path for path, value in verdict.reads.items() if value is None and "." in path)
     return tuple(dict.fromkeys(lacking))
 

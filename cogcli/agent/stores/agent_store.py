@@ -26,7 +26,7 @@ from cogcli.agent.stores.interactions import (
 )
 from cogcli.agent.stores.learned import ProfileEntry, fold_learned
 from cogcli.agent.stores.memory_rows import VERSIONS, StoredProposal
-from cogcli.agent.stores.memory_store import keep_proposal, read_proposals
+from cogcli.agent.stores.memory_store import read_proposals, store_proposal
 from cogcli.agent.stores.sessions import SessionSnapshot, VersionChanged
 from cogcli.agent.stores.user_data import all_rows, forget_about, forget_in, forget_in_copies
 from cogcli.base.errors import UnusableEnvironment, UsageError
@@ -209,7 +209,7 @@ class AgentStore:
             for proposal in proposals:
                 id = proposal.id_for(job.tenant_id, job.user_id)
                 stored = StoredProposal(id, job.tenant_id, job.user_id, proposal)
-                keep_proposal(connection, stored, layer, again=job.kind == "extract")
+                store_proposal(connection, stored, layer, again=job.kind == "extract")
             connection.execute(
                 "UPDATE profile SET last_updated = max(last_updated, ?), synthesis_version = synthesis_version + ?,"
                 " version = version + 1 WHERE tenant_id = ? AND user_id = ?",

@@ -99,7 +99,9 @@ class MemoryStore:
                 stored = StoredProposal(
                     proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal
                 )
-                kept = stored if proposal.is_too_large else keep_proposal(connection, stored, layer)
+                kept = (
+                    stored if proposal.is_too_large else store_proposal(connection, stored, layer)
+                )
                 word = _outcome_word(kept, proposal)
                 outcomes.append(ProposalOutcome(kept.proposal_id, word, kept.to_payload()))
         return outcomes
@@ -110,7 +112,7 @@ class MemoryStore:
         """Store a proposal. Promote it if class, confidence and consent allow it, and nothing contradicts it."""
         stored = StoredProposal(proposal.id_for(tenant_id, user_id), tenant_id, user_id, proposal)
         with self._database.writing() as connection:
-            return keep_proposal(connection, stored, layer)
+            return store_proposal(connection, stored, layer)
 
     def promote(
         self,
@@ -286,7 +288,7 @@ def read_proposals(
     return [stored_from(row) for row in rows]
 
 
-def keep_proposal(
+def store_proposal(
     connection: sqlite3.Connection, fresh: StoredProposal, layer: MemoryLayer, *, again: bool = True
 ) -> StoredProposal:
     """Write a proposal, and promote it if the pack allows it. An existing one gets the new evidence if `again`: a

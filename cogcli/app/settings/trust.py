@@ -216,7 +216,7 @@ def _is_cached(
 ) -> bool:
     """Return whether the cache records that the present files match the accepted digests."""
     try:
-        known = read_regular(memory_path(project, environ), limit=_LIMIT)
+        known = read_regular(trust_cache_path(project, environ), limit=_LIMIT)
     except UnreadableFile:
         return False
     key, _, paths = known.decode("utf-8", "surrogateescape").partition("\n")
@@ -242,7 +242,7 @@ def _cache_match(
     text = f"{_digest_key(identity, accepted_digests, programs)}\n" + "\0".join(
         sorted(watched_files)
     )
-    path = memory_path(project, environ)
+    path = trust_cache_path(project, environ)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         write_atomic(path, text.encode("utf-8", "surrogateescape"))
@@ -268,7 +268,7 @@ def _digest_key(
     return sha256(content).hexdigest()
 
 
-def memory_path(project: str, environ: Mapping[str, str]) -> str:
+def trust_cache_path(project: str, environ: Mapping[str, str]) -> str:
     """Return the path of the project's trust file in the user's cache."""
     return os.path.join(cache_home(environ), "trust", folder_name(project))
 

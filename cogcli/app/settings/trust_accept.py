@@ -13,10 +13,10 @@ from cogcli.app.settings.trust import (
     changes_between,
     key_of,
     layers_of,
-    memory_path,
     read_store,
     roots_of,
     settings_of,
+    trust_cache_path,
 )
 from cogcli.app.settings.trust_copies import AcceptedCopies
 from cogcli.app.settings.trust_digests import DecidingFiles, compute_digests, digest_of_bytes
@@ -191,4 +191,4 @@ def _forget_cached(project: str, environ: Mapping[str, str]) -> None:
     """Remove the project's file from the cache."""
     AcceptedCopies(project, environ).remove()
     with suppress(OSError):
-        os.unlink(memory_path(project, environ))
+        os.unlink(trust_cache_path(project, environ))

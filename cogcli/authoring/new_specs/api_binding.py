@@ -17,7 +17,7 @@ from cogcli.authoring.new_specs.api_service import (
     base_url_of,
     credentials,
     document_file,
-    lacking_credentials,
+    explain_lacking_credentials,
     read_api,
     refused_document,
     service_file,
@@ -132,14 +132,14 @@ class _Command:
             bound,
             self._skipped,
             force=self._request.force,
-            keep=self._keep_document,
+            keep=self._trust_document,
         )
         require_bound(found.bound, self._skipped, all=self._request.all)
         return self._build_summary(found)
 
-    def _keep_document(self, mark_written: Written) -> None:
-        """Keep the document and its other files as trusted, because the user named them and the
-        bindings follow them.
+    def _trust_document(self, mark_written: Written) -> None:
+        """Mark the document and its other files as trusted, because the user named them and the bindings depend on
+        them.
         """
         mark_written(os.path.abspath(self._document.path), self._document.data)
         for other in self._document.others:
@@ -317,7 +317,7 @@ class _Command:
         """Return the files of an operation. Raise NotBindable or DocumentFault."""
         api = self._document.api
         operation = api.operation(entry.id or entry.path, None if entry.id else entry.method)
-        if lacking := lacking_credentials(operation, self._credentials):
+        if lacking := explain_lacking_credentials(operation, self._credentials):
             raise NotBindable(lacking)
         self._require_size(operation)
         words = operation_words(self._document.value, entry)

@@ -201,7 +201,7 @@ def _used_schemes(head: ApiHead) -> list[str]:
     return list(dict.fromkeys(name for each in required for name in each))
 
 
-def lacking_credentials(operation: OpenApiOperation, credentials: Credentials) -> str:
+def explain_lacking_credentials(operation: OpenApiOperation, credentials: Credentials) -> str:
     """Return why the credentials do not satisfy an operation; empty if they do."""
     if any({scheme.name for scheme in each} <= credentials.schemes for each in operation.security):
         return ""

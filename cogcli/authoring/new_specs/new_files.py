@@ -178,7 +178,7 @@ def written_files(
             with writing_to(f"`{settings.display_path(path)}`"):
                 settings.require_inside(path)
                 _make_folders(os.path.dirname(path), undo)
-                undo.callback(_put_back, path, _read_or_none(path), settings.bound)
+                undo.callback(_restore_content, path, _read_or_none(path), settings.bound)
                 write_atomic(path, file.data, mode=0o644, bound=settings.bound)
         yield
         undo.pop_all()
@@ -227,7 +227,7 @@ def _remove_folder(folder: str) -> None:
         os.rmdir(folder)
 
 
-def _put_back(path: str, data: bytes | None, bound: str) -> None:
+def _restore_content(path: str, data: bytes | None, bound: str) -> None:
     with suppress(OSError):
         if data is None:
             os.unlink(path)

@@ -104,8 +104,8 @@ class ToolShape(NamedTuple):
 def tool_spec(shape: ToolShape, descriptions: OperationDescriptions) -> OperationSpec:
     """Return the spec of a tool or a method. Raise NotBindable."""
     builder = _OperationSpecBuilder(descriptions)
-    builder.take_params(shape.params)
-    builder.give_reply(shape.reply, shape.mode)
+    builder.add_params(shape.params)
+    builder.add_tool_reply(shape.reply, shape.mode)
     effects = {
         "deterministic": False,
         "side_effects": shape.side_effects,
@@ -160,7 +160,7 @@ class _OperationSpecBuilder:
                 )
         self._add_body(operation)
 
-    def take_params(self, params: Iterable[RpcParam]) -> None:
+    def add_params(self, params: Iterable[RpcParam]) -> None:
         """Add the inputs of a tool or a method."""
         for param in params:
             if param.deprecated and not param.required:
@@ -168,7 +168,7 @@ class _OperationSpecBuilder:
             else:
                 self._declare_input(param.name, param.name, param.schema, required=param.required)
 
-    def give_reply(self, reply: object, mode: str) -> None:
+    def add_tool_reply(self, reply: object, mode: str) -> None:
         """Add the outputs of a tool or a method."""
         if mode == "text":
             self._types_text(["text/plain"])

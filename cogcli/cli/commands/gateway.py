@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
-from cogcli.app.run_skill import build_options, with_pack
+from cogcli.app.run_skill import build_options, resolve_pack_option
 from cogcli.app.services import refresh_service
 from cogcli.app.serving.server_socket import bind_socket
 from cogcli.app.wings import WingFunction
@@ -187,7 +187,7 @@ def serve(
             expected="letters, digits and `._@-`, at most 64",
         )
     require_sdk()
-    options = with_pack(
+    options = resolve_pack_option(
         context.settings,
         build_options(
             context.settings,

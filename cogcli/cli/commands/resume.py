@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Annotated, Final
 
 from cogcli.app import episodes
-from cogcli.app.live_answers import is_live_session, leave_decisions
+from cogcli.app.live_answers import deliver_decisions, is_live_session
 from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
 from cogcli.app.signed_answers import sign_answers
@@ -183,10 +183,10 @@ def _parse_request(context: CommandContext, directory: Path, flags: ResumeFlags)
 
 def _decide_live(context: CommandContext, directory: Path, request: ResumeRequest) -> int:
     """Pass decisions about calls in doubt to a session that is alive, and report them. Raise the errors of
-    `leave_decisions`.
+    `deliver_decisions`.
     """
     approver = Approver(request.by, request.reason)
-    steps = leave_decisions(context.settings, directory, request.in_doubt, approver)
+    steps = deliver_decisions(context.settings, directory, request.in_doubt, approver)
     context.answer([[(visible(f"decided {step}: the session goes on"), "")] for step in steps])
     return OK
 

@@ -125,7 +125,7 @@ class ArchiveWriter:
             except OSError as error:
                 raise disk_refusal(path, error) from error
             opened.callback(os.close, self._fd)
-            self._take_lock()
+            self._acquire_lock()
             self._read_existing()
             opened.pop_all()
 
@@ -140,7 +140,7 @@ class ArchiveWriter:
         except UnreadableFile as error:
             raise archive_error(self.path, error.message) from error
 
-    def _take_lock(self) -> None:
+    def _acquire_lock(self) -> None:
         try:
             lock(self._fd, wait=False)
         except BlockingIOError as error:

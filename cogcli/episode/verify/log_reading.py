@@ -198,7 +198,7 @@ class LogReading:
             for finding in lines.check(number, raw, value):
                 found.append((number, finding))
             if number == 1 or number in places or lines.head == self._head:
-                self._take_head(number)
+                self._store_head(number)
         if has_waypoints and self.lines.chained:
             for before, (number, raw, value) in zip(heads, batch, strict=True):
                 found += [
@@ -240,10 +240,10 @@ class LogReading:
                 ]
             self.fold.apply(event, act)
             if self._repairs:
-                found += [(number, each) for each in self._take_repairs(number)]
+                found += [(number, each) for each in self._collect_repairs(number)]
         return found
 
-    def _take_head(self, number: int) -> None:
+    def _store_head(self, number: int) -> None:
         """Store the hash of the chain if it is needed at this line."""
         if number == 1 and self.lines.chained and type(self.lines.episode) is str:
             self.heads[0] = first_link(self.lines.episode)
@@ -268,7 +268,7 @@ class LogReading:
         elif event.phase == "terminate":
             self.evidence = None  # it was of the run before its end
 
-    def _take_repairs(self, number: int) -> list[Finding]:
+    def _collect_repairs(self, number: int) -> list[Finding]:
         """Return the findings about the values that the fold had to repair."""
         severity: FindingSeverity = "error" if self.lines.chained else "info"
         found = [

@@ -125,7 +125,7 @@ class OrderingCheck:
             and not run.is_forgotten
             and (event.run_id != self._root or self._planned is None or self._is_planned(step))
             and certainly_fits(PAYLOAD_OF[kind], event.payload)
-            and _take_step(run, row, step)
+            and _apply_step(run, row, step)
         )
 
     def check(self, number: int, event: Event, act: SharedActivity | None) -> list[Finding]:
@@ -283,7 +283,7 @@ class OrderingCheck:
         return [("call.witnessed", f"a call of `{seen.tool:.60}` {why}, but ran")]
 
 
-def _take_step(run: _Run, row: EventType, step: str) -> bool:
+def _apply_step(run: _Run, row: EventType, step: str) -> bool:
     """Begin or end a step of a run, and return whether that is in order."""
     if row.starts:
         run.open.add(step)

@@ -39,15 +39,15 @@ class CircuitPermit:
         self._probing = probing
         self._reported = False
 
-    def note_success(self) -> None:
+    def record_success(self) -> None:
         """Report that the service answered as expected."""
         self._report_once("success")
 
-    def note_failure(self, code: str) -> None:
+    def record_failure(self, code: str) -> None:
         """Report that the call ended with this error code."""
         self._report_once("fault" if code in FAULTS else "neither")
 
-    def note_abandoned(self) -> None:
+    def record_abandoned(self) -> None:
         """Report that the call was given up, so that its result does not matter."""
         self._report_once("neither")
 

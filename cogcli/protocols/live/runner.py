@@ -133,7 +133,7 @@ class LiveRunner:
             try:
                 answer = self._send_and_map(attempt, called, request, limits)
             except RuntimeErrorBase as error:
-                passage.note_failure(error.code)
+                passage.record_failure(error.code)
                 # The log masks what it takes; this reaches the terminal and callers, too.
                 mask = self._context.secrets.mask_text
                 error.message = visible_block(mask(error.message))
@@ -142,10 +142,10 @@ class LiveRunner:
                 error.args = (error.message,)
                 raise
             else:
-                passage.note_success()
+                passage.record_success()
                 return answer
             finally:
-                passage.note_abandoned()  # counts only if nothing was reported: a bug, or the process ends
+                passage.record_abandoned()  # counts only if nothing was reported: a bug, or the process ends
 
     def _send_and_map(
         self,
@@ -203,7 +203,9 @@ class LiveRunner:
         passed_over = []
         for link in selection.chain:
             if link.eligible:
-                member = _chain_member(self._catalog.bindings[link.binding_id], self._catalog.services)
+                member = _chain_member(
+                    self._catalog.bindings[link.binding_id], self._catalog.services
+                )
                 members.append(self._with_answers(member))
             else:
                 codes = {reason.code for reason in link.reasons}
@@ -324,6 +326,6 @@ def _report_abandoned(passage: CircuitPermit, deadline: float) -> None:
     """Report an attempt whose result is dropped: a timeout past its deadline, else no fault of the
     service."""
     if time.monotonic() >= deadline:
-        passage.note_failure("call.timeout")
+        passage.record_failure("call.timeout")
     else:
-        passage.note_abandoned()
+        passage.record_abandoned()

@@ -110,7 +110,7 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
         if doubts is None or not doubts.is_open(record.run_id, record.path):
             raise
         # Cancelled while in doubt: a closing event would hide that the call may have happened.
-        record.note_effect()
+        record.record_effect()
         raise _doubt_error(capability, "the question for it was cut off") from None
 
 
@@ -168,7 +168,7 @@ def _find_reused_output(
         record.idempotency_key = earlier.idempotency_key
     if earlier.resolution is None or earlier.resolution.choice == "rerun":
         return None
-    record.note_effect()
+    record.record_effect()
     if earlier.resolution.choice == "done" and not earlier.has_input(values):
         raise RejectedError(
             "call.rejected",
@@ -391,7 +391,7 @@ class _ChainAttempts:
                     self._note_failure(member, rejection_of(demand))
                     return None
                 withhold_reply(demand, record.masks)
-                note_failure(record, member, demand)
+                record_failure(record, member, demand)
                 _settle_limits(record, left=False)
                 continuation = find_continuation(record, self._capability, self.number, demand)
             except RuntimeErrorBase as error:
@@ -419,7 +419,7 @@ class _ChainAttempts:
         """Record a failed attempt. A call that must not be repeated is final as soon as it may have left."""
         record = self._record
         withhold_reply(error, record.masks)
-        note_failure(record, member, error)
+        record_failure(record, member, error)
         _settle_limits(record, left=error.left is not False)
         self.first = self.first or error
         self.failure = error
@@ -453,7 +453,7 @@ def _try_once(
     """
     shield = record.run.engine.loop.shield
     if record.limits is not None:
-        record.limits.note_begun()
+        record.limits.record_begun()
     yield from _settle_doubt(record, capability, number)
     has_effect = capability.effect == "effect"
     cancel = Cancellation(NOT_BEGUN)
@@ -471,14 +471,14 @@ def _try_once(
         raise
     except CallSkipped:
         # A person skipped the call because it may have happened: no enclosing step may be retried.
-        record.note_effect()
+        record.record_effect()
         raise
     except Cancelled:
         if not has_effect or cancel.unsent_reason:
             raise
         raise _doubt_error(capability, "it was cut off") from None
     if has_effect:
-        record.note_effect()
+        record.record_effect()
     return answer
 
 
@@ -502,9 +502,9 @@ def _note_possible_effect(
     """Record that a call that failed after it may have been sent may have had an effect."""
     if capability.effect == "unknown" and error.code in _NO_ANSWER:
         error.effect = "unknown"
-        record.note_effect()
+        record.record_effect()
     elif capability.effect == "effect":
-        record.note_effect()
+        record.record_effect()
 
 
 def _build_worker_call(
@@ -597,7 +597,7 @@ def attempt_from_answer(member: Member, answer: Answer) -> AttemptMade:
     return AttemptMade.of(entry)
 
 
-def note_failure(record: StepRecord, member: Member, error: RuntimeErrorBase) -> None:
+def record_failure(record: StepRecord, member: Member, error: RuntimeErrorBase) -> None:
     """Add a failed attempt to the `attempts` of the closing event."""
     error.binding_id, error.service_id = member.binding_id, member.service_id
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}

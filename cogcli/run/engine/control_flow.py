@@ -243,7 +243,7 @@ def _run_alone(
         raise
     except RuntimeErrorBase as error:
         inner = part.record()
-        steps = part.call_again(part.note_failure(error), inner)
+        steps = part.call_again(part.record_failure(error), inner)
     else:
         if not isinstance(answer, AwaitedCall):
             return part.end(answer)

@@ -109,7 +109,7 @@ class CallReservations:
             return None
         return decided._replace(outcome="deny", stage="situation", gate="")
 
-    def note_begun(self) -> None:
+    def record_begun(self) -> None:
         """Record that the log contains the intent of the attempt."""
         self._has_begun = True
 

@@ -45,7 +45,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
         raise
     finally:
         if child.effect_left:
-            record.note_effect()
+            record.record_effect()
     outcome = decide_outcome(
         graph.endings,
         child.state.outputs,

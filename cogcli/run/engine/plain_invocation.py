@@ -95,7 +95,7 @@ def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) 
     record.input, record.chain, record.member = {}, chain, member
     record.round = 0 if key.part == "round" else None
     intent = record.intent_draft(**intent_members(record, target.capability, member))
-    record.note_begun("ev_")
+    record.record_begun("ev_")
     record.attempts.append(attempt_from_answer(member, Answer({})))
     record.count_call(None)
     end = record.closing_draft("done", output={}, times=StepTimes("", "", 0))
@@ -322,7 +322,7 @@ class PlainInvocation:
         )
         return LiveCall(run.engine, attempt, call.speed)
 
-    def note_failure(self, error: RuntimeErrorBase) -> RuntimeErrorBase:
+    def record_failure(self, error: RuntimeErrorBase) -> RuntimeErrorBase:
         """Return the error with which the general path continues after the call failed."""
         if self._attempt.cancel.unsent_reason:
             error.left = False
@@ -342,7 +342,7 @@ class PlainInvocation:
         record.set_target(call.target.uses, call.capability, self._input)
         record.chain, record.member = call.chain, call.member
         if self._intent:
-            record.note_begun(self._intent)
+            record.record_begun(self._intent)
         if answer is not None:
             self._note_answer(record, answer)
         return record

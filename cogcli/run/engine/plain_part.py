@@ -66,7 +66,7 @@ class PlainPart(PlainInvocation):
                 yield WorkerSlot()
             answer: Answer = yield effect
         except RuntimeErrorBase as error:
-            failure = self.note_failure(error)
+            failure = self.record_failure(error)
         else:
             self._note_answer(record, answer)
             self.learn(answer)

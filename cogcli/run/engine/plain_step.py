@@ -110,7 +110,7 @@ class PlainStep(PlainInvocation):
 
     def fail(self, error: RuntimeErrorBase) -> FailedCall:
         """Return the step for the general path, after its call failed."""
-        return FailedCall(self.record(), self.note_failure(error))
+        return FailedCall(self.record(), self.record_failure(error))
 
     def new_record(self) -> StepRecord:
         return StepRecord.of_step(self._run, self._planned, self.started)

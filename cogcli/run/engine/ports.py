@@ -251,7 +251,7 @@ class CallAccount(Protocol):
         """Reserve for another attempt of the call. Return the verdict that denies it, or None if it may be made."""
         ...
 
-    def note_begun(self) -> None:
+    def record_begun(self) -> None:
         """Record that the log contains the intent of the attempt."""
         ...
 

@@ -219,7 +219,7 @@ class StepRecord:
         self.capability = capability
         self.input = values
 
-    def note_effect(self) -> None:
+    def record_effect(self) -> None:
         """Record that a call must not be repeated: neither this step nor a step that contains its run retries
         after it.
         """
@@ -256,7 +256,7 @@ class StepRecord:
             return
         self.durable = durable
         event = self.run.emit(self.intent_draft(**members), durable=durable)
-        self.note_begun(event.id)
+        self.record_begun(event.id)
 
     def intent_draft(self, **members: Unpack[IntentMembers]) -> Draft:
         """Return the draft of `step.started` with these members."""
@@ -270,7 +270,7 @@ class StepRecord:
         )
         return self._build_draft(started)
 
-    def note_begun(self, intent: str) -> None:
+    def record_begun(self, intent: str) -> None:
         """Store the id of the `step.started` event, which is in the log now."""
         self.intent = intent
         self.action_id = action_of(intent)

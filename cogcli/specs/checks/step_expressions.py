@@ -25,7 +25,7 @@ from cogcli.specs.checks.references import (
     guess_reference,
 )
 from cogcli.specs.checks.step_facts import Read, StepFacts
-from cogcli.specs.checks.step_inputs import note_reference
+from cogcli.specs.checks.step_inputs import record_reference
 from cogcli.specs.plausible_syntax import find_plausible
 from cogcli.specs.step_values import parts_of, reference_of
 
@@ -114,7 +114,7 @@ def _note_references(step: StepFacts, site: ExpressionSite, expression: Expressi
             lenient=mention.reference in tested or (site.nulls and whole == mention.reference),
             own=site.own,
         )
-        note_reference(step, read)
+        record_reference(step, read)
 
 
 def _find_items_reference(expression: Expression) -> Reference | None:

@@ -16,7 +16,7 @@ def _call(guard: LoopGuard, name: str, arguments: dict[str, Any], result: Any) -
     """The kind of a trip, None where the call was made."""
     trip = guard.propose(name, arguments)
     if trip is None:
-        guard.note_result(name, arguments, result)
+        guard.record_result(name, arguments, result)
         return None
     return trip
 
@@ -59,7 +59,7 @@ def test_results_that_are_still_to_come_are_none_that_were_the_same() -> None:
 def test_a_result_that_was_taken_up_without_a_proposal_trips_nothing_yet() -> None:
     guard = LoopGuard()
     for _ in range(2):
-        guard.note_result("a.b", {}, 1)
+        guard.record_result("a.b", {}, 1)
     assert guard.propose("a.b", {}) is None
     assert guard.propose("a.b", {}) is None
     assert guard.propose("a.b", {}) is not None

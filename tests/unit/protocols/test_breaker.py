@@ -55,13 +55,13 @@ def fail(
     circuits: Circuits, times: int = 1, code: str = "call.transport", service: Service = SERVICE
 ) -> None:
     for _ in range(times):
-        circuits.passage(service).note_failure(code)
+        circuits.passage(service).record_failure(code)
 
 
 def is_open(circuits: Circuits, service: Service = SERVICE) -> bool:
     """Whether a call would be refused; one that is let through is given up again."""
     try:
-        circuits.passage(service).note_abandoned()
+        circuits.passage(service).record_abandoned()
     except TransportError as error:
         return (error.code, error.left) == ("call.circuit-open", False)
     return False
@@ -93,7 +93,7 @@ def test_nothing_else_counts_or_ends_a_row(circuits: Circuits, code: str) -> Non
 
 def test_success_ends_a_row(circuits: Circuits) -> None:
     fail(circuits, 4)
-    circuits.passage(SERVICE).note_success()
+    circuits.passage(SERVICE).record_success()
     fail(circuits, 4)
     assert not is_open(circuits)
 
@@ -133,13 +133,13 @@ def test_after_thirty_seconds_one_call_probes_and_the_others_are_refused(
 
 
 def test_a_probe_that_succeeds_closes_it(circuits: Circuits, now: Time) -> None:
-    half_open(circuits, now).note_success()
+    half_open(circuits, now).record_success()
     fail(circuits, 4)
     assert not is_open(circuits)
 
 
 def test_a_probe_that_fails_opens_it_for_another_time(circuits: Circuits, now: Time) -> None:
-    half_open(circuits, now).note_failure("call.timeout")
+    half_open(circuits, now).record_failure("call.timeout")
     assert is_open(circuits)
     now.seconds += OPEN_SECONDS - 0.1
     assert is_open(circuits)
@@ -153,10 +153,10 @@ def test_a_probe_that_shows_nothing_leaves_it_to_the_next_one(
 ) -> None:
     probe = half_open(circuits, now)
     if code == "given up":
-        probe.note_abandoned()
+        probe.record_abandoned()
     else:
-        probe.note_failure(code)
-    circuits.passage(SERVICE).note_failure("call.transport")
+        probe.record_failure(code)
+    circuits.passage(SERVICE).record_failure("call.transport")
     assert is_open(circuits)
 
 
@@ -166,27 +166,27 @@ def test_what_was_sent_before_it_opened_opens_it_no_longer_but_may_close_it(
     late = [circuits.passage(SERVICE) for _ in range(3)]
     fail(circuits, 5)
     now.seconds += OPEN_SECONDS - 1
-    late[0].note_failure("call.transport")
+    late[0].record_failure("call.transport")
     now.seconds += 1
     assert not is_open(circuits)
     fail(circuits)
     assert is_open(circuits)
-    late[1].note_success()
+    late[1].record_success()
     assert not is_open(circuits)
 
 
 def test_only_the_first_ending_of_a_call_counts(circuits: Circuits) -> None:
     fail(circuits, 4)
     passage = circuits.passage(SERVICE)
-    passage.note_abandoned()
-    passage.note_failure("call.transport")
+    passage.record_abandoned()
+    passage.record_failure("call.transport")
     assert not is_open(circuits)
 
 
 def test_threads_lose_no_fault(circuits: Circuits) -> None:
     passages = [circuits.passage(SERVICE) for _ in range(5)]
     threads = [
-        threading.Thread(target=passage.note_failure, args=("call.timeout",))
+        threading.Thread(target=passage.record_failure, args=("call.timeout",))
         for passage in passages
     ]
     for thread in threads:
