@@ -42,8 +42,9 @@ class ProgramFault(NamedTuple):
 
 
 def find_program_fault(service: Service, environ: Mapping[str, str]) -> ProgramFault | None:
-    """Return why the program of a service cannot be started; None if it can, if there is none, or
-    if it is unknown."""
+    """Return why the program of a service cannot be started. None if it can be started, is unknown, or the service has
+    none.
+    """
     server = McpServer.of(service.settings)
     command, directory = server.command, server.cwd or ""
     search = server.env.get("PATH") or environ.get("PATH", os.defpath)

@@ -68,12 +68,12 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
     if "url" in service.settings:
         from cogcli.protocols.mcp.http import StreamableHttp
 
-        address = _address(service, context)
+        address = _endpoint(service, context)
         return lambda: StreamableHttp(address)
 
     server = McpServer.of(service.settings)
     own = {name: context.secrets.expand(text) for name, text in server.env.items()}
-    directory = _directory(service)
+    directory = _working_directory(service)
     if SEARCH_PATH in own:
         own[SEARCH_PATH] = resolve_entries(own[SEARCH_PATH], directory)
     environ = {**inherited_variables(context.environ), **own}
@@ -87,7 +87,7 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
     return lambda: Stdio(program, context.secrets.mask_text)
 
 
-def _address(service: Service, context: InvokerContext) -> McpEndpoint:
+def _endpoint(service: Service, context: InvokerContext) -> McpEndpoint:
     from cogcli.base.http import proxy_for
     from cogcli.protocols.mcp.http import McpEndpoint, login_tokens
 
@@ -114,10 +114,14 @@ def identity(service: Service) -> object:
     server = McpServer.of(service.settings)
     if server.url is not None:
         return {"url": server.url}
-    return {"command": server.command, "args": list(server.args), "cwd": _directory(service)}
+    return {
+        "command": server.command,
+        "args": list(server.args),
+        "cwd": _working_directory(service),
+    }
 
 
-def _directory(service: Service) -> str:
+def _working_directory(service: Service) -> str:
     """Return the working directory of a server: its layer's root, or `cwd` below it."""
     below = McpServer.of(service.settings).cwd or ""
     return os.path.abspath(os.path.join(service.root or os.curdir, below))

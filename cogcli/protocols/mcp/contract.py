@@ -52,7 +52,7 @@ def mcp_findings(
     mode = binding.metadata.response_mode
     if "server" in service.settings:
         for found in bundled_findings(binding, service.settings["server"]):
-            reply = None if mode == "json" else (_reply(mode, None),)
+            reply = None if mode == "json" else (_body_schema(mode, None),)
             yield found._replace(reply=reply) if isinstance(found, OperationContract) else found
         return
     try:
@@ -102,7 +102,7 @@ def _tool_findings(
     definition = read_record(ToolDefinition, tool)
     described = (_usable_schema(definition.inputSchema), _usable_schema(definition.outputSchema))
     yield from object_findings(described[0], parts, taken, title, "wire.parameter")
-    reply = _reply(binding.metadata.response_mode, definition.outputSchema)
+    reply = _body_schema(binding.metadata.response_mode, definition.outputSchema)
     yield OperationContract(title, taken, (reply,), described=described)
 
 
@@ -111,10 +111,10 @@ def _usable_schema(schema: object) -> object:
     return schema if isinstance(schema, dict | bool) else True
 
 
-def _reply(mode: str, output: object) -> object:
-    """Return the schema of the body by response mode.
-
-    A tool without an output schema gives text and blocks, or any object."""
+def _body_schema(mode: str, output: object) -> object:
+    """Return the schema of the body by response mode. Without an output schema, a tool returns text and blocks, or any
+    object.
+    """
     if mode == "text":
         return {"type": "object", "required": ["text"], "properties": {"text": _TEXT}}
     if mode == "raw":

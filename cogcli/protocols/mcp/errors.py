@@ -156,7 +156,7 @@ def _validation_text(error: ValidationError) -> str:
 
 
 def _find_unknown_block(problems: list[ErrorDetails]) -> str:
-    """Return a message about the first content block of an unknown type; empty if there is none."""
+    """Return a message about the first content block of an unknown type; empty if all types are known."""
     kinds: dict[_Step, dict[_Step, ErrorDetails]] = {}
     models: dict[_Step, set[_Step]] = {}
     for problem in problems:
@@ -244,11 +244,11 @@ _SESSION_CODES: Final = (-32000, -32001, -32600)
 class Refusals(NamedTuple):
     """Detects HTTP answers of one service that are not results (docs/reference/protocols.md#mcp).
 
-    1. A JSON-RPC error in an answer counts whatever the status is, with three exceptions: 401 and
-       403 are refused credentials, 429, 502, 503 and 504 are overload, and an unknown session is a
-       lost one: the call did not run.
-    2. 404 and 405 without such an error: no server of this transport is at that address.
-    3. Every other status is an error as of any HTTP call."""
+    1. A JSON-RPC error in an answer counts regardless of the status, with three exceptions. 401 and 403 are refused
+    credentials. 429, 502, 503 and 504 are overload. An unknown session is a lost one, so the call did not run. 2. 404
+    and 405 without such an error: no server of this transport is at that address. 3. Every other status is an error as
+    in any HTTP call.
+    """
 
     service: Service
     secrets: Secrets

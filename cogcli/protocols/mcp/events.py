@@ -35,17 +35,17 @@ def filter_events(
         events = _Events()
         async for chunk in chunks:
             for event in events.feed(chunk):
-                yield await _filter(event, accept)
+                yield await _filter_event(event, accept)
             if len(events.rest) > MAX_FRAME:
                 too_long()
                 raise ResponseMappingError("response.size", "an event is too long")
-        yield await _filter(bytes(events.rest), accept)
+        yield await _filter_event(bytes(events.rest), accept)
 
     pass_body(response, filtered)
     response.headers["content-type"] = "text/event-stream"
 
 
-async def _filter(event: bytes, accept: EventFilter) -> bytes:
+async def _filter_event(event: bytes, accept: EventFilter) -> bytes:
     """Return the event for the SDK. Events of another type than `message` are not checked."""
     kind, lines = b"", []
     for line in event.split(b"\n"):

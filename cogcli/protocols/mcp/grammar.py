@@ -13,23 +13,23 @@ from cogcli.specs.protocol import Grammar
 
 
 class McpLogin(Spec):
-    """How a person or a client logs in to an MCP server."""
+    """The login of a person or a client to an MCP server."""
 
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
     """Whether a person agrees in a browser, or a client proves itself by its secret."""
     issuer: Url | None = None
-    """The authorization server that gives the tokens.
+    """The authorization server that issues the tokens.
     Default: the one that the server names at the first login"""
     scopes: tuple[Words, ...] = ()
     """The scopes that are asked for.
     Default: those that the server names"""
     client_id: SecretLocation | None = None
-    """Where the id of your client is.
+    """The reference to the id of your client.
     Default: each login registers a client"""
     client_secret: SecretLocation | None = None
-    """Where the secret of your client is, if it has one."""
+    """The reference to the secret of your client, if it has one."""
     client_auth: Literal["basic", "body"] = "basic"
-    """How the client sends its secret: by `Authorization: Basic`, or in the body."""
+    """The way in which the client sends its secret: by `Authorization: Basic`, or in the body."""
     port: Annotated[int, SpecLimits(minimum=1024, maximum=65535)] | None = None
     """The port of the redirect `http://127.0.0.1:PORT/callback`, for a client that you registered.
     Default: any free one"""
@@ -46,7 +46,7 @@ class McpServer(Spec):
     """Its variables next to the [inherited ones](protocols.md#mcp-stdio); `${NAME}` is a variable of
     yours."""
     cwd: Words | None = None
-    """Where it is started.
+    """The directory in which the program is started.
     Default: the directory that holds `services/`"""
     url: Url | None = None
     """Streamable HTTP."""

@@ -80,8 +80,9 @@ class McpEndpoint(NamedTuple):
 
 
 def login_tokens(service: Service, context: InvokerContext) -> LoginTokens | None:
-    """Return what gives the token of a login; None for a service without one. Raise
-    ServiceResolutionError `service.login` without a login, before anything is sent."""
+    """Return the token source of a login; None for a service without one. Raise ServiceResolutionError `service.login`
+    without a login, before anything is sent.
+    """
     if service.keys.login is None:
         return None
     tokens = LoginTokens(service, context)
@@ -161,7 +162,7 @@ class StreamableHttp(McpTransport):
         return await send(request)
 
     async def _watch_request(self, request: AsyncRequest) -> None:
-        """Make the library record when the first byte of a call's request goes out."""
+        """Make the library record the time when the first byte of a call's request is sent."""
         exchange = self.traffic.of(_id_of(request))
         if exchange is None:
             return
@@ -176,7 +177,7 @@ class StreamableHttp(McpTransport):
         """Record a failed connection in the exchange of its call; return whether the call exists."""
         exchange = self.traffic.of(_id_of(request))
         if exchange is not None:
-            self._note(exchange, fault_of(translate_error(error, left=exchange.left)))
+            self._record_fault(exchange, fault_of(translate_error(error, left=exchange.left)))
         return exchange is not None
 
     async def _check_response(self, response: AsyncResponse) -> None:
@@ -192,10 +193,10 @@ class StreamableHttp(McpTransport):
         if encoding not in ("", "identity"):
             del response.headers["content-encoding"]
             text = f"the reply is refused: content encoding `{encoding}`"
-            self._note(exchange, McpFault(ResponseMappingError, "response.not-json", text))
+            self._record_fault(exchange, McpFault(ResponseMappingError, "response.not-json", text))
 
         def too_long() -> None:
-            self._note(exchange, TOO_LONG)
+            self._record_fault(exchange, TOO_LONG)
 
         streams = _content_type(response).startswith("text/event-stream")
         if streams and response.status_code < 300:
@@ -204,9 +205,9 @@ class StreamableHttp(McpTransport):
         else:
             cap_body(response, MAX_FRAME, too_long)
         if id is not None:
-            fault = await self._fault(response, exchange, streams=streams)
+            fault = await self._find_fault(response, exchange, streams=streams)
             self.refused = fault
-            self._note(exchange, fault)
+            self._record_fault(exchange, fault)
 
     def _keep_session(self, response: AsyncResponse) -> None:
         """Store the session id of a reply. Raise ServerFaultError if it cannot be sent in a header."""
@@ -216,11 +217,10 @@ class StreamableHttp(McpTransport):
             raise ServerFaultError("call.server-error", text, left=False)
         self._session_id = session or self._session_id
 
-    async def _fault(
+    async def _find_fault(
         self, response: AsyncResponse, exchange: McpExchange | None, *, streams: bool
     ) -> McpFault | None:
-        """Return why the answer to a request cannot be a result; None if the SDK has to read it
-        first."""
+        """Return why the answer to a request cannot be a result. None if the SDK must read the answer first."""
         if streams and response.status_code < 300:
             return None
         body = await read_body(response)
@@ -256,7 +256,7 @@ class StreamableHttp(McpTransport):
             exchange = self.traffic.of(id)
         else:
             self.refused = fault
-        self._note(exchange, fault)
+        self._record_fault(exchange, fault)
         if id is None:
             self.traffic.noise += 1
             return None
@@ -264,7 +264,7 @@ class StreamableHttp(McpTransport):
             error_message(id, INTERNAL, fault.text).message.model_dump_json(by_alias=True).encode()
         )
 
-    def _note(self, exchange: McpExchange | None, fault: McpFault | None) -> None:
+    def _record_fault(self, exchange: McpExchange | None, fault: McpFault | None) -> None:
         if exchange is not None:
             exchange.fault = exchange.fault or fault
 

@@ -41,30 +41,30 @@ def main() -> None:
     for name in _HANDLED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     upper, held = os.pipe()  # reaches its end in the inner guard when the outer one dies
-    inner = _fork(program)
+    inner = _fork_child(program)
     if inner:
         os.close(upper)
-        os._exit(_guard(leash, inner))
+        os._exit(_guard_descendants(leash, inner))
     os.close(held)
     guard = os.getpid()
-    child = _fork(program)
+    child = _fork_child(program)
     if not child:
         _exec_program(program, arguments, guard)
-    os._exit(_guard(upper, child, leash))
+    os._exit(_guard_descendants(upper, child, leash))
 
 
-def _fork(program: str) -> int:
-    """Fork, and return 0 in the child. From now on orphans below become children of this process."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+def _fork_child(program: str) -> int:
+    """Fork, and return 0 in the child. From then on, orphaned descendants become children of this process."""
+    _call_prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         return os.fork()
     except OSError as error:
-        _refuse(program, error)
+        _exit_unstartable(program, error)
 
 
 def _exec_program(program: str, arguments: list[str], guard: int) -> NoReturn:
     """Replace this process by the program, which dies with its guard."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _call_prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:
         os._exit(_CANNOT_START)
     for name in (*_HANDLED, *_IGNORED):
@@ -72,15 +72,15 @@ def _exec_program(program: str, arguments: list[str], guard: int) -> NoReturn:
     try:
         os.execv(program, arguments)  # noqa: S606  no shell is the point
     except OSError as error:
-        _refuse(program, error)
+        _exit_unstartable(program, error)
 
 
-def _guard(watched: int, child: int, report: int | None = None) -> int:
-    """Wait until no process is left below, and return the child's exit status. Once `watched` ends,
-    kill everything below.
+def _guard_descendants(watched: int, child: int, report: int | None = None) -> int:
+    """Wait until no descendant is left, and return the child's exit status.
 
-    The child's wait status is written to `report`. Without `report`, the child's end kills
-    everything below too."""
+    Once `watched` ends, all descendants are killed. The child's wait status is written to `report`. Without `report`,
+    the end of the child also kills all descendants.
+    """
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # release the program's streams, so that their reader sees the end
         os.dup2(null, stream)
@@ -95,7 +95,7 @@ def _guard(watched: int, child: int, report: int | None = None) -> int:
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 if found[0] == child:
                     ended, killing = found[1], killing or report is None
-                    _write(report, b"%d\n" % ended)
+                    _write_all(report, b"%d\n" % ended)
         except ChildProcessError:
             return os.waitstatus_to_exitcode(ended) & 255
         if killing:
@@ -123,7 +123,7 @@ def _kill_children() -> None:
             continue  # it ended meanwhile, or is another user's
 
 
-def _write(to: int | None, data: bytes) -> None:
+def _write_all(to: int | None, data: bytes) -> None:
     if to is not None:
         try:
             os.write(to, data)
@@ -131,11 +131,11 @@ def _write(to: int | None, data: bytes) -> None:
             return  # the reader has ended: its closed end of the leash ends this guard
 
 
-def _prctl(option: int, value: int) -> None:
+def _call_prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _refuse(program: str, error: OSError) -> NoReturn:
+def _exit_unstartable(program: str, error: OSError) -> NoReturn:
     os.write(2, f"{program}: {error.strerror}\n".encode())
     os._exit(_CANNOT_START)
 

@@ -75,7 +75,9 @@ ShowAddress = Callable[[str, str], None]
 
 
 class UserClaims(Record):
-    """The claims of an ID token that name a user. It comes from the token server itself, over TLS."""
+    """The claims of an ID token that contain the user's name. The token comes from the token server itself, over
+    TLS.
+    """
 
     email: str | None = None
     preferred_username: str | None = None
@@ -84,7 +86,7 @@ class UserClaims(Record):
 
 
 class _Memory:
-    """The storage of one login: nothing is on disk before the login stands."""
+    """The storage of one login in memory. Nothing is on disk before the login succeeds."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
         self.tokens: OAuthToken | None = None
@@ -146,11 +148,11 @@ class _Flow:
         self._reply: TokenReply | None = None
         """The last reply of the token server."""
         self._failure: RuntimeErrorBase | None = None
-        """Why the flow ended, as one of our hooks saw it."""
+        """The reason why the flow ended, as recorded by one of its hooks."""
 
     async def run(self) -> LoginRecord:
         if not is_protected(self._url):
-            raise self._error("tokens are sent over https only, or on loopback")
+            raise self._login_error("tokens are sent over https only, or on loopback")
         now = self._party.context.clock.now()
         async with AsyncExitStack() as stack:
             if self._wanted.grant == "authorization_code":
@@ -161,12 +163,12 @@ class _Flow:
             try:
                 status = await self._ask_server()
             except Exception as error:
-                raise self._translated(error) from error
+                raise self._translate_error(error) from error
         if self._reply is None or memory.tokens is None:
-            raise self._error(f"the server asks for no login (HTTP {status})")
+            raise self._login_error(f"the server asks for no login (HTTP {status})")
         if status in _REFUSED:
-            raise self._error(f"the server does not accept its new token (HTTP {status})")
-        return self._record(now)
+            raise self._login_error(f"the server does not accept its new token (HTTP {status})")
+        return self._build_record(now)
 
     # -- the parts of the SDK -----------------------------------------------------------------------------------------
 
@@ -212,9 +214,9 @@ class _Flow:
         return OAuthClientProvider(self._url, about, memory, self._on_address, self._on_answer)
 
     async def _ask_server(self) -> int:
-        """Return the status of the server's reply to the last request, after the login.
-
-        Some servers let every client connect, and want a login for what follows."""
+        """Return the status of the server's reply to the last request, after the login. Some servers let every client
+        connect, and require a login for later requests.
+        """
         service, context = self._party.service, self._party.context
         environ = context.environ if context.use_env_proxy else {}
         parts = urlsplit(self._url)
@@ -243,19 +245,20 @@ class _Flow:
     # -- our rules ----------------------------------------------------------------------------------------------------
 
     async def _check_request(self, request: AsyncRequest) -> None:
-        """Raise ServiceResolutionError for an address that secrets may not be sent to, and for one that
-        the SDK guesses because there is no metadata."""
+        """Raise ServiceResolutionError for an address that must not receive secrets, and for one that the SDK guesses
+        because metadata is missing.
+        """
         if not is_protected(str(request.url)):
             host = request.url.netloc.decode()
-            raise self._failed(f"`{visible(host)}` is not https: nothing is sent there")
+            raise self._remember_failure(f"`{visible(host)}` is not https: nothing is sent there")
         if request.method == "POST" and str(request.url) != self._url:
-            self._metadata()
+            self._server_metadata()
 
     async def _check_response(self, response: AsyncResponse) -> None:
         """Learn the secrets of a reply before the SDK reads it, and end the flow if it is a refusal."""
 
         def too_long() -> None:
-            self._failed("a reply of the authorization server is too long")
+            self._remember_failure("a reply of the authorization server is too long")
 
         if str(response.request.url) == self._url:
             return  # the server itself: only its status is read
@@ -272,7 +275,9 @@ class _Flow:
         if response.status_code >= 300:
             words = quote(answer.refusal, self._secrets)
             host = visible(response.request.url.netloc.decode())
-            raise self._failed(f"{host} refuses the login: {words or f'HTTP {reply.status}'}")
+            raise self._remember_failure(
+                f"{host} refuses the login: {words or f'HTTP {reply.status}'}"
+            )
         self._reply = answer
 
     def _learn_client(self, reply: HttpReply) -> None:
@@ -286,20 +291,20 @@ class _Flow:
 
     async def _on_address(self, address: str) -> None:
         """Check the authorization server, and show the address that a person opens."""
-        metadata = self._metadata()
+        metadata = self._server_metadata()
         issuer = str(metadata.issuer)
         for expected, source in (
             (self._wanted.issuer or "", "its file names"),
             (self._party.earlier_issuer, "the earlier login was at"),
         ):
             if expected and expected.rstrip("/") != issuer.rstrip("/"):
-                raise self._failed(
+                raise self._remember_failure(
                     f"the server names the authorization server {visible(issuer)}, {source} {visible(expected)}"
                 )
         if "S256" not in (metadata.code_challenge_methods_supported or ()):
-            raise self._failed(f"{visible(issuer)} does not offer PKCE with S256")
+            raise self._remember_failure(f"{visible(issuer)} does not offer PKCE with S256")
         if not is_protected(address):
-            raise self._failed(f"{visible(issuer)} is not reached over https")
+            raise self._remember_failure(f"{visible(issuer)} is not reached over https")
         self._require_named_client()
         self._state = parse_qs(urlsplit(address).query)["state"][0]
         self._show(issuer, address)
@@ -313,7 +318,7 @@ class _Flow:
             self._secrets.learn(answer.code)
         if answer.error:
             words = quote(answer.error, self._secrets)
-            raise self._failed(f"the authorization server gave no code: {words}")
+            raise self._remember_failure(f"the authorization server gave no code: {words}")
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.iss)
 
     def _require_named_client(self) -> None:
@@ -322,21 +327,23 @@ class _Flow:
         if self._wanted.client_id is None or client is None:
             return
         if client.client_id != self._secrets.read(self._wanted.client_id):
-            raise self._failed("the authorization server does not take the client of the file")
+            raise self._remember_failure(
+                "the authorization server does not take the client of the file"
+            )
 
-    def _metadata(self) -> OAuthMetadata:
+    def _server_metadata(self) -> OAuthMetadata:
         found = self._provider.context.oauth_metadata if self._provider else None
         if found is None:
-            raise self._failed("the server names no authorization server with metadata")
+            raise self._remember_failure("the server names no authorization server with metadata")
         return found
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def _record(self, now: str) -> LoginRecord:
+    def _build_record(self, now: str) -> LoginRecord:
         """Return the login. `now` is a time before its first request."""
         assert self._provider is not None  # noqa: S101  # by `run`
         assert self._reply is not None  # noqa: S101
-        found, metadata = self._provider.context, self._metadata()
+        found, metadata = self._provider.context, self._server_metadata()
         client = found.client_info
         assert client is not None  # noqa: S101  # the SDK asks for no token without one
         own_secret = client.client_secret if self._wanted.client_secret is None else None
@@ -356,7 +363,7 @@ class _Flow:
             client_id=client.client_id,
             client_auth=_CLIENT_AUTH.get(method, "none"),
             scope=found.client_metadata.scope,
-            user=self._user(),
+            user=self._user_name(),
             since=now,
             renewable=False,
             keyring=True,
@@ -364,11 +371,11 @@ class _Flow:
         )
         login = with_tokens(begun, self._reply, now, self._party.context)
         if login is None:
-            raise self._error("the authorization server gave no bearer token")
+            raise self._login_error("the authorization server gave no bearer token")
         return login
 
-    def _user(self) -> str | None:
-        """Return the user that an ID token names; None without one."""
+    def _user_name(self) -> str | None:
+        """Return the user's name in an ID token; None without a token or a name."""
         parts = ((self._reply.id_token if self._reply else None) or "").split(".")
         if len(parts) != 3:
             return None
@@ -381,8 +388,8 @@ class _Flow:
         user = next(filter(None, named), None)
         return visible(" ".join(user.split()))[:_MAX_NAME] if user else None
 
-    def _translated(self, error: Exception) -> RuntimeErrorBase:
-        """Return our error for whatever ended the flow."""
+    def _translate_error(self, error: Exception) -> RuntimeErrorBase:
+        """Return the cogcli error for the exception that ended the flow."""
         from mcp.client.auth import OAuthFlowError
         from pydantic import ValidationError
 
@@ -392,18 +399,18 @@ class _Flow:
             words = str(error)
             for beginning, ours in _FLOW_ERRORS:
                 if words.startswith(beginning):
-                    return self._error(ours)
-            return self._error("the authorization server cannot be used")
+                    return self._login_error(ours)
+            return self._login_error("the authorization server cannot be used")
         if isinstance(error, ValidationError):
-            return self._error("a reply of the authorization server is malformed")
+            return self._login_error("a reply of the authorization server is malformed")
         return translate_error(error, left=False)
 
-    def _failed(self, why: str) -> RuntimeErrorBase:
-        """Remember why the flow ends, and return the error to raise: the SDK may replace it."""
-        self._failure = self._error(why)
+    def _remember_failure(self, why: str) -> RuntimeErrorBase:
+        """Store why the flow ends, and return the error to raise, because the SDK may replace it."""
+        self._failure = self._login_error(why)
         return self._failure
 
-    def _error(self, why: str) -> RuntimeErrorBase:
+    def _login_error(self, why: str) -> RuntimeErrorBase:
         failed = login_error(self._party.service, why)
         failed.hint = f"look at `url` and `login` in {self._party.service.file or 'its file'}"
         return failed

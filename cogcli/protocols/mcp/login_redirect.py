@@ -51,7 +51,7 @@ class RedirectListener:
     async def __aenter__(self) -> Self:
         try:
             self._server = await asyncio.start_server(
-                self._serve, "127.0.0.1", self._port, limit=_MAX_HEAD
+                self._answer_browser, "127.0.0.1", self._port, limit=_MAX_HEAD
             )
         except OSError as error:
             text = f"port {self._port} of this machine is not free: {error.strerror}"
@@ -77,14 +77,18 @@ class RedirectListener:
             raise RuntimeError("the listener is not open")
         return await self._answer
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer_browser(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         with suppress(
             OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError
         ):
             async with asyncio.timeout(_HEAD_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
             answer = self._parse_redirect(head)
-            writer.write(_page(_OTHER, "400 Bad Request") if answer is None else _page(_RECEIVED))
+            writer.write(
+                _html_page(_OTHER, "400 Bad Request") if answer is None else _html_page(_RECEIVED)
+            )
             await writer.drain()
             if answer is not None and self._answer is not None and not self._answer.done():
                 self._answer.set_result(answer)
@@ -109,7 +113,7 @@ class RedirectListener:
         return RedirectAnswer(code, state, found.get("iss"), error)
 
 
-def _page(text: str, status: str = "200 OK") -> bytes:
+def _html_page(text: str, status: str = "200 OK") -> bytes:
     body = f"<!doctype html><meta charset=utf-8><title>cogcli</title><p>{text}</p>\n".encode()
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\n"

@@ -40,7 +40,7 @@ def login_error(service: Service, why: str, *, left: bool = False) -> ServiceRes
 
 
 class LoginStore:
-    """The login of one service. If `state_dir` is empty, there is none."""
+    """The stored login of one service. With an empty `state_dir`, no login is stored."""
 
     def __init__(self, state_dir: str, service: Service) -> None:
         self._service = service
@@ -61,19 +61,19 @@ class LoginStore:
     def describe(self) -> LoginRecord | None:
         """Return the login without its secrets, None without one. The keyring is not opened. Raise
         ServiceResolutionError `service.login` for a file that cannot be used."""
-        found = self._read()
+        found = self._read_record()
         return None if found is None else found.replace(secrets=None)
 
     def read(self, secrets: Secrets) -> LoginRecord | None:
         """Return the login with its secrets, which `secrets` learns first; None without one. Raise
         ServiceResolutionError `service.login` if they cannot be read."""
-        found = self._read()
+        found = self._read_record()
         if found is None or found.ended is not None:
             return found
         if found.keyring:
             found = found.replace(secrets=self._from_keyring())
         if found.secrets is None or not found.secrets.access_token:
-            raise self._damaged(f"{self.path} holds no token")
+            raise self._damaged_error(f"{self.path} holds no token")
         for value in (
             found.secrets.access_token,
             found.secrets.refresh_token,
@@ -84,17 +84,17 @@ class LoginStore:
         return found
 
     def write(self, login: LoginRecord) -> LoginRecord:
-        """Keep a login instead of an earlier one, and return it. Its secrets go to the keyring if
-        `login.keyring` is true and the keyring takes them. The caller holds the lock.
-
-        Raise ServiceResolutionError `service.login` if it cannot be written."""
+        """Replace the stored login, and return the new one. Its secrets are stored in the keyring if `login.keyring` is
+        true and the keyring accepts them. The caller holds the lock. Raise ServiceResolutionError `service.login` if it
+        cannot be written.
+        """
         secrets = login.secrets
-        in_keyring = login.keyring and secrets is not None and _keep_in_keyring(self._key, secrets)
+        in_keyring = login.keyring and secrets is not None and _store_in_keyring(self._key, secrets)
         kept = login.replace(keyring=in_keyring, secrets=None if in_keyring else secrets)
         try:
             write_atomic(self.path, canonical(kept.json) + b"\n", mode=0o600)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._unwritable_error(error) from error
         return login.replace(keyring=in_keyring)
 
     def remove(self) -> None:
@@ -117,14 +117,14 @@ class LoginStore:
                 os.path.join(self._folder, f"{self._key}.lock"), os.O_RDWR | os.O_CREAT, 0o600
             )
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._unwritable_error(error) from error
         try:
             _wait_for_lock(handle, deadline)
             yield
         finally:
             os.close(handle)
 
-    def _read(self) -> LoginRecord | None:
+    def _read_record(self) -> LoginRecord | None:
         if not self._folder:
             return None
         try:
@@ -134,12 +134,12 @@ class LoginStore:
         except UnreadableFile as error:
             if error.reason == "missing":
                 return None
-            raise self._damaged(str(error)) from error
+            raise self._damaged_error(str(error)) from error
         except (InvalidJson, ValueError) as error:
-            raise self._damaged(f"{self.path} is not a login") from error
+            raise self._damaged_error(f"{self.path} is not a login") from error
         wanted = (LOGIN_SCHEMA, self._service.id, self._service.keys.address, self.layer)
         if (found.schema, found.service, found.server, found.layer) != wanted:
-            raise self._damaged(f"{self.path} is the login of another service")
+            raise self._damaged_error(f"{self.path} is the login of another service")
         return found
 
     def _from_keyring(self) -> LoginSecrets:
@@ -149,12 +149,12 @@ class LoginStore:
         except (InvalidJson, ValueError):
             raise login_error(self._service, "the keyring does not give its token") from None
 
-    def _damaged(self, why: str) -> ServiceResolutionError:
+    def _damaged_error(self, why: str) -> ServiceResolutionError:
         failed = login_error(self._service, f"its login cannot be read: {why}")
         failed.hint = f"cogcli services logout {self._service.id} --forget"
         return failed
 
-    def _unwritable(self, error: OSError) -> ServiceResolutionError:
+    def _unwritable_error(self, error: OSError) -> ServiceResolutionError:
         failed = login_error(
             self._service, f"its login cannot be kept: {self.path}: {error.strerror}"
         )
@@ -162,8 +162,8 @@ class LoginStore:
         return failed
 
 
-def _keep_in_keyring(key: str, secrets: LoginSecrets) -> bool:
-    """Return whether the keyring took the secrets and gives them back."""
+def _store_in_keyring(key: str, secrets: LoginSecrets) -> bool:
+    """Store the secrets in the keyring. Return whether they can be read back."""
     text = compact(secrets.json).decode()
     _use_keyring(lambda ring: ring.set_password(_KEYRING_SERVICE, key, text))
     return _use_keyring(lambda ring: ring.get_password(_KEYRING_SERVICE, key)) == text
@@ -174,7 +174,7 @@ def _forget_in_keyring(key: str) -> None:
 
 
 class _Keyring(Protocol):
-    """What is used of the library."""
+    """The used part of the keyring library."""
 
     def get_password(self, service_name: str, username: str) -> str | None: ...
 
@@ -184,8 +184,9 @@ class _Keyring(Protocol):
 
 
 def _use_keyring(use: Callable[[_Keyring], str | None]) -> str | None:
-    """Return what the keyring gives; None if it is not installed, locked or without a backend, has no
-    such entry, or takes no text of this length."""
+    """Return the result of a keyring operation. None if the keyring is not installed, is locked, has no backend or no
+    such entry, or rejects a text of this length.
+    """
     try:
         import keyring
 
@@ -208,7 +209,7 @@ def _require_private(path: str) -> None:
 
 
 def _wait_for_lock(handle: int, deadline: float) -> None:
-    """Take the lock of an open file. Raise CallTimeoutError at `deadline`."""
+    """Acquire the lock of an open file. Raise CallTimeoutError at `deadline`."""
     while True:
         try:
             return file_lock.lock(handle, wait=False)

@@ -68,52 +68,54 @@ class LoginTokens:
         self._held: LoginRecord | None = None
 
     def require(self) -> None:
-        """Raise ServiceResolutionError `service.login` if there is no login that can be used."""
+        """Raise ServiceResolutionError `service.login` without a usable login."""
         if not is_protected(self._service.keys.address):
             raise login_error(self._service, "tokens are sent over https only, or on loopback")
-        self._usable("")
+        self._usable_login("")
 
     def token(self) -> str:
         """Return a token that is valid now. Raise ServiceResolutionError `service.login`, or the error
         of the request that renews it, with `left` false."""
         with self._lock:
             if self._held is None or self._is_over(self._held):
-                self._held = self._current("")
+                self._held = self._current_login("")
             return _access_token(self._held)
 
     def token_instead(self, refused: str) -> str:
-        """Return another token than the one that the server refused; empty if there is none. Raise the
-        errors of `token`."""
+        """Return another token than the one that the server refused; empty without another token. Raise the errors of
+        `token`.
+        """
         with self._lock:
             login = self._store.read(self._context.secrets)
             is_other = login is not None and login.secrets and _access_token(login) != refused
             if login is None or not (is_other or login.renewable):
                 return ""
-            self._held = self._current(refused)
+            self._held = self._current_login(refused)
             return _access_token(self._held)
 
-    def _current(self, refused: str) -> LoginRecord:
-        """Return the login with a token that is valid, after renewing it if that is needed."""
-        login = self._usable(refused)
+    def _current_login(self, refused: str) -> LoginRecord:
+        """Return the login with a valid token, after renewing it if necessary."""
+        login = self._usable_login(refused)
         if login is not None:
             return login
         deadline = time.monotonic() + _SECONDS
         with self._store.locked(deadline):
-            login = self._usable(refused)  # another process may have renewed it
-            return self._renew(deadline) if login is None else login
+            login = self._usable_login(refused)  # another process may have renewed it
+            return self._renew_login(deadline) if login is None else login
 
-    def _usable(self, refused: str) -> LoginRecord | None:
-        """Return the login if its token can be used; None if it has to be renewed. Raise
-        ServiceResolutionError `service.login` if it cannot."""
-        login = self._read()
+    def _usable_login(self, refused: str) -> LoginRecord | None:
+        """Return the login if its token is usable; None if the token must be renewed. Raise ServiceResolutionError
+        `service.login` if it cannot be renewed.
+        """
+        login = self._read_login()
         if not self._is_over(login) and _access_token(login) != refused:
             return login
         if not login.renewable:
             raise login_error(self._service, "the token of its login has expired")
         return None
 
-    def _read(self) -> LoginRecord:
-        """Return the login. Raise ServiceResolutionError `service.login` unless it stands."""
+    def _read_login(self) -> LoginRecord:
+        """Return the login. Raise ServiceResolutionError `service.login` if it is missing or has ended."""
         login = self._store.read(self._context.secrets)
         if login is None:
             raise login_error(self._service, "there is no login")
@@ -129,16 +131,16 @@ class LoginTokens:
     def _is_over(self, login: LoginRecord) -> bool:
         return login.until is not None and self._context.clock.now() >= login.until
 
-    def _renew(self, deadline: float) -> LoginRecord:
-        """Return the login with a new token, after keeping it. The caller holds the lock."""
-        login = self._read()
+    def _renew_login(self, deadline: float) -> LoginRecord:
+        """Renew the token, store the login, and return it. The caller holds the lock."""
+        login = self._read_login()
         form, headers = TokenForms(self._service, self._context, login).renewal()
         now = self._context.clock.now()
         reply = post_form(
             self._service, self._context, login.token_endpoint, form, headers, deadline
         )
         answer = token_reply(reply)
-        if refused := self._refusal(login, reply, answer):
+        if refused := self._refusal_error(login, reply, answer):
             raise refused
         renewed = with_tokens(login, answer, now, self._context)
         if renewed is None:
@@ -146,10 +148,10 @@ class LoginTokens:
             raise ServerFaultError("call.server-error", text, left=False)
         return self._store.write(renewed)
 
-    def _refusal(
+    def _refusal_error(
         self, login: LoginRecord, reply: HttpReply, answer: TokenReply
     ) -> RuntimeErrorBase | None:
-        """Return the error of a reply, None for success. After `invalid_grant` the login is over."""
+        """Return the error of a reply, None for success. After `invalid_grant` the login has ended."""
         words = quote(answer.refusal, self._context.secrets)
         if reply.status in _REFUSED:
             why = f"{urlsplit(login.issuer).netloc} does not renew it"
@@ -168,11 +170,9 @@ class LoginTokens:
 
 
 def revoke(service: Service, context: InvokerContext, login: LoginRecord) -> bool:
-    """Ask the authorization server to end a login (RFC 7009); return whether it was asked. A server
-    that offers no revocation is not.
-
-    Raise ServiceResolutionError `service.login` if the server refuses, and the errors of an HTTP
-    call."""
+    """Request the authorization server to end a login (RFC 7009). Return False if the server does not support
+    revocation. Raise ServiceResolutionError `service.login` if the server refuses, and the errors of an HTTP call.
+    """
     url, kept = login.revocation_endpoint, login.secrets
     if url is None or kept is None:
         return False
@@ -267,9 +267,9 @@ def token_reply(reply: HttpReply) -> TokenReply:
 def with_tokens(
     login: LoginRecord, answer: TokenReply, now: str, context: InvokerContext
 ) -> LoginRecord | None:
-    """Return a login with the tokens of a reply, learned before; None if it holds no bearer token.
-
-    What the reply leaves out stays as it was (RFC 6749, 5.1 and 6)."""
+    """Return a login with the tokens of a reply, after registering them as secrets. None without a bearer token.
+    Members that the reply omits are unchanged (RFC 6749, 5.1 and 6).
+    """
     for value in (answer.access_token, answer.refresh_token, answer.id_token):
         if value:
             context.secrets.learn(value)
@@ -285,12 +285,12 @@ def with_tokens(
     return login.replace(
         secrets=secrets,
         scope=answer.scope or login.scope,
-        until=None if answer.expires_in is None else _later(now, answer.expires_in),
+        until=None if answer.expires_in is None else _add_seconds(now, answer.expires_in),
         renewable=is_client or secrets.refresh_token is not None,
     )
 
 
-def _later(now: str, expires_in: object) -> str:
+def _add_seconds(now: str, expires_in: object) -> str:
     seconds = usable_seconds(token_seconds(expires_in))
     until = datetime.fromisoformat(now) + timedelta(seconds=seconds)
     return until.isoformat(timespec="microseconds").replace("+00:00", "Z")

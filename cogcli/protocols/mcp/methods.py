@@ -21,12 +21,12 @@ READ: Final = "resources/read"
 PROMPT: Final = "prompts/get"
 _TEXT: Final[Json] = {"type": "string"}
 _ITEMS: Final = ("content", "contents", "messages")
-"""The members of a result that hold a list of any length."""
+"""The members of a result that contain a list of any length."""
 _REPLY: Final = ("contents", "messages", "description")
 """The members of a result of a method that are its value."""
 
 
-def _define(name: str, description: str, inputs: Json, required: str, output: str) -> Json:
+def _define_method(name: str, description: str, inputs: Json, required: str, output: str) -> Json:
     return {
         "name": name,
         "description": description,
@@ -45,8 +45,8 @@ def _define(name: str, description: str, inputs: Json, required: str, output: st
 
 
 METHODS: Final[dict[str, Json]] = {
-    READ: _define(READ, "Read a resource of the server.", {"uri": _TEXT}, "uri", "contents"),
-    PROMPT: _define(
+    READ: _define_method(READ, "Read a resource of the server.", {"uri": _TEXT}, "uri", "contents"),
+    PROMPT: _define_method(
         PROMPT,
         "Get a prompt of the server.",
         {"name": _TEXT, "arguments": {"type": "object", "additionalProperties": _TEXT}},
@@ -58,7 +58,7 @@ METHODS: Final[dict[str, Json]] = {
 
 
 class ServerListing(NamedTuple):
-    """What a server offers: its tools and methods, and the resources, templates and prompts that it lists."""
+    """The lists of a server: its tools and methods, resources, templates and prompts."""
 
     tools: list[Json]
     resources: Sequence[Json] = ()
@@ -101,7 +101,7 @@ def request_of(operation: str, params: Json) -> Request[Any, Any]:
 
 
 def result_as_tool(operation: str, result: Json) -> Json:
-    """Return the result of an operation in the form of a tool's result. A demand for input stays as it is."""
+    """Return the result of an operation in the form of a tool's result. A request for input is unchanged."""
     if operation not in METHODS or result.get("resultType") == "input_required":
         return result
     value = {name: result[name] for name in _REPLY if result.get(name) is not None}

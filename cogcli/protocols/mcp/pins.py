@@ -56,14 +56,14 @@ class Pins:
         """Pin a tool at its first use. Raise SafetyScopeError if it differs from its pin."""
         if not self._folder:
             return
-        path = self._path(server, tool["name"])
-        pinned = self._read(path, service_id, tool["name"])
+        path = self._pin_path(server, tool["name"])
+        pinned = self._read_pin(path, service_id, tool["name"])
         if pinned is None:
             # Of two first uses at the same time, one pins and the other is compared with that pin.
             with self._lock_pins(tool, path):
-                pinned = self._read(path, service_id, tool["name"])
+                pinned = self._read_pin(path, service_id, tool["name"])
                 if pinned is None:
-                    self._write(path, server, tool)
+                    self._write_pin(path, server, tool)
         require_unchanged(service_id, tool if pinned is None else pinned, tool)
 
     def replace(self, server: object, tools: list[Json]) -> None:
@@ -71,14 +71,14 @@ class Pins:
         them."""
         for tool in tools:
             if self._folder:
-                with self._lock_pins(tool, path := self._path(server, tool["name"])):
-                    self._write(path, server, tool)
+                with self._lock_pins(tool, path := self._pin_path(server, tool["name"])):
+                    self._write_pin(path, server, tool)
 
-    def _path(self, server: object, name: str) -> str:
+    def _pin_path(self, server: object, name: str) -> str:
         folder = sha256(canonical(server)).hexdigest()[:32]
         return os.path.join(self._folder, folder, f"{sha256(name.encode()).hexdigest()[:32]}.json")
 
-    def _read(self, path: str, service_id: str, name: str) -> Json | None:
+    def _read_pin(self, path: str, service_id: str, name: str) -> Json | None:
         try:
             document = loads(read_regular(path, limit=_LIMIT), max_bytes=_LIMIT, max_nodes=_NODES)
         except UnreadableFile as error:
@@ -92,7 +92,7 @@ class Pins:
             raise _unreadable_pin(service_id, name, f"{path} is not a pin")
         return pin.tool
 
-    def _write(self, path: str, server: object, tool: Json) -> None:
+    def _write_pin(self, path: str, server: object, tool: Json) -> None:
         members = {name: tool[name] for name in MEMBERS if name in tool}
         document = {
             "schema": SCHEMA,
@@ -104,8 +104,9 @@ class Pins:
 
     @contextmanager
     def _lock_pins(self, tool: Json, path: str) -> Iterator[None]:
-        """Hold the lock on the pins of this server. Raise SafetyScopeError if nothing can be
-        written."""
+        """Hold the lock on the pins of this server in the `with` block. Raise SafetyScopeError if the lock cannot be
+        written.
+        """
         folder = os.path.dirname(path)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)

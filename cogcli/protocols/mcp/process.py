@@ -62,10 +62,9 @@ class Program(NamedTuple):
     env: Mapping[str, str]
 
     def argv(self, leash: int) -> list[str]:
-        """Return the command line: on Linux that of the guards, which watch the descriptor `leash`;
-        else the program's own.
-
-        Raise TransportError if the program is not found."""
+        """Return the command line. On Linux it starts the guards, which watch the descriptor `leash`; else only the
+        program. Raise TransportError if the program is not found.
+        """
         named = (
             os.path.join(self.cwd, self.command) if os.path.dirname(self.command) else self.command
         )

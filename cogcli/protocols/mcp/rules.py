@@ -58,7 +58,7 @@ def _no_key(ran: RuleRun) -> str:
     return "" if "cogcli/idempotency-key" in ran.outputs["r"] else "no idempotency key in _meta"
 
 
-def _orphans(ran: RuleRun) -> str:
+def _find_orphans(ran: RuleRun) -> str:
     with open(os.path.join(os.path.dirname(ran.runs_dir), "pids"), encoding="utf-8") as lines:
         pids = [int(line) for line in lines]
     until = time.monotonic() + _PATIENT
@@ -79,7 +79,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _describe(words: str) -> dict[str, str]:
-    """Return the environment of a server that describes its tool with these words."""
+    """Return the environment of a server whose tool has this description."""
     return {"BENCH_SAYS": words}
 
 
@@ -92,7 +92,7 @@ _LONELY: Final = tool_call("forgets", "", f"{DIRECTORY}/processes")
 RULES: Final[InvokerRules] = {
     # First, since it takes longest: several are shown at a time.
     "orphans": InvokerRule("what a server leaves behind is ended with the run", (
-        _case(tool_call("breeds", "deaf", f"{DIRECTORY}/pids"), fault=_orphans),)),
+        _case(tool_call("breeds", "deaf", f"{DIRECTORY}/pids"), fault=_find_orphans),)),
     "body": InvokerRule("structured content is the body; text mode gives {text}", (
         _case(tool_call("echo"), outputs={"r": {"a": 1}}),
         _case(tool_call("echo")._replace(metadata={"response_mode": "text"}), outputs={"r": {"text": "x"}}))),

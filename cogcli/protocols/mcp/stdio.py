@@ -63,10 +63,10 @@ class FrameTooLong(Exception):
 
 
 class Stdio(McpTransport):
-    """A transport over a program that cogcli starts. A graceful end gives the program time."""
+    """A transport over a program that cogcli starts. A graceful end gives the program time to exit."""
 
     def __init__(self, program: Program, mask: Callable[[str], str] = str) -> None:
-        """`mask` takes the secrets out of what the program writes to stderr."""
+        """`mask` removes the secrets from the program's stderr."""
         super().__init__()
         self._program = program
         self._mask = mask
@@ -85,13 +85,16 @@ class Stdio(McpTransport):
         import anyio
         from mcp.shared.message import SessionMessage
 
-        self._process = await self._start()
+        self._process = await self._start_program()
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self._incoming, outgoing = anyio.create_memory_object_stream[SessionMessage | Exception](
             _PENDING
         )
-        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._drain())]
-        write = _Stdin(self._pipe(), self.traffic)
+        self._tasks = [
+            asyncio.create_task(self._read_messages()),
+            asyncio.create_task(self._read_stderr()),
+        ]
+        write = _Stdin(self._program_stdin(), self.traffic)
         return GuardedRead(outgoing, write, self.traffic), write
 
     async def __aexit__(
@@ -105,9 +108,9 @@ class Stdio(McpTransport):
         with anyio.CancelScope(
             shield=True
         ):  # a cancelled caller must not leave the program running
-            await self._end()
+            await self._end_program()
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start_program(self) -> asyncio.subprocess.Process:
         import anyio
 
         program, pipe, leash = self._program, asyncio.subprocess.PIPE, None
@@ -144,21 +147,25 @@ class Stdio(McpTransport):
         code = self._leash.exit_code
         return self._process.returncode if code is None else code
 
-    def _pipe(self) -> asyncio.StreamWriter:
+    def _program_stdin(self) -> asyncio.StreamWriter:
         return cast("asyncio.StreamWriter", self._process.stdin)
 
     # -- what comes in ------------------------------------------------------------------------------------------------
 
-    async def _read(self) -> None:
+    async def _read_messages(self) -> None:
         import anyio
 
         stdout = cast("asyncio.StreamReader", self._process.stdout)
         listening = True
         try:
-            async for line in _lines(stdout):
+            async for line in _iterate_lines(stdout):
                 # Parsing a large line would block the other calls of the event loop.
                 slow = len(line) > LARGE
-                message = await asyncio.to_thread(self._parse, line) if slow else self._parse(line)
+                message = (
+                    await asyncio.to_thread(self._parse_message, line)
+                    if slow
+                    else self._parse_message(line)
+                )
                 # The SDK may have stopped reading: further lines are drained, so that the program can end.
                 if message is not None and listening:
                     try:
@@ -169,14 +176,14 @@ class Stdio(McpTransport):
         except FrameTooLong:
             fault = TOO_LONG
             self.graceful = False
-            self._kill()
+            self._kill_all()
         if not self._ending:  # else we closed it ourselves
             self.closed_by = fault
             self.traffic.fail_all(fault)
         self._incoming.close()
         self.on_closed()
 
-    def _parse(self, line: bytes) -> SessionMessage | None:
+    def _parse_message(self, line: bytes) -> SessionMessage | None:
         """Return the message in a line; None for noise."""
         from mcp.shared.message import SessionMessage
 
@@ -197,7 +204,7 @@ class Stdio(McpTransport):
             exchange.fault = message
         return error_message(id, INTERNAL, message.text)
 
-    async def _drain(self) -> None:
+    async def _read_stderr(self) -> None:
         stderr = cast("asyncio.StreamReader", self._process.stderr)
         while data := await stderr.read(_CHUNK):
             self._stderr += data
@@ -217,11 +224,11 @@ class Stdio(McpTransport):
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    async def _end(self) -> None:
+    async def _end_program(self) -> None:
         self._ending = True
         pid = self._process.pid
         if self.graceful:
-            self._pipe().close()
+            self._program_stdin().close()
             await self._wait_until(STOP_SECONDS, lambda: self._exit_code is not None)
             if not self._is_over():
                 left = descendants(self._process.pid) if self._exit_code is not None else ()
@@ -231,7 +238,7 @@ class Stdio(McpTransport):
                     )
                 signal_group(pid, signal.SIGTERM)
                 await self._wait_until(STOP_SECONDS, self._is_over)
-        self._kill()
+        self._kill_all()
         await self._wait_until(STOP_SECONDS, self._is_over)
         if not self._is_over():  # the guards did not end it
             family = descendants(pid)
@@ -239,8 +246,8 @@ class Stdio(McpTransport):
             kill(family)
         await self._close_pipes()
 
-    def _kill(self) -> None:
-        """Kill everything, without waiting."""
+    def _kill_all(self) -> None:
+        """Kill the program and its descendants, without waiting."""
         if IS_GUARDED:
             self._leash.release()
         else:
@@ -299,7 +306,7 @@ class _Stdin(Stream):
                     await self._pipe.drain()
 
 
-async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+async def _iterate_lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
     """Yield the lines of a stream without their line ends; drop an unfinished last one. Raise
     FrameTooLong."""
     held: list[bytes] = []

@@ -97,10 +97,8 @@ def _violation_text(schema: object, value: object) -> str:
 
 
 def plain_reply(request: InvocationRequest, reply: Json, tool: Json) -> ToolResult:
-    """Return a copy of a reply as plain JSON.
-
-    Raise ResponseMappingError `response.not-json`, `response.size`; ServerFaultError for what breaks the tool's own
-    output schema.
+    """Return a copy of a reply as plain JSON. Raise ResponseMappingError `response.not-json`, `response.size`. Raise
+    ServerFaultError for a violation of the tool's own output schema.
     """
     try:
         result: Json = to_plain_json(reply)

@@ -6,7 +6,7 @@ from cogcli.declarations.record import Record
 
 
 class ToolExecution(Record):
-    """How a tool is executed."""
+    """The execution properties of a tool."""
 
     taskSupport: str | None = None
 

@@ -72,10 +72,9 @@ class ToolResult(InputDemand):
         return bool(self.texts) or not self.content
 
     def body(self, mode: str) -> object:
-        """Return the body by `response_mode`. Content blocks are not changed: a link is data and is
-        never fetched.
+        """Return the body by `response_mode`. Content blocks are not changed: a link is data and is never fetched.
 
-        Raise RejectedError where the tool failed, or demands input that this client never gives. Raise
+        Raise RejectedError if the tool failed, or requests input that this client never gives. Raise
         ResponseMappingError `response.missing` for the text of a result without text.
         """
         self._require_success()
