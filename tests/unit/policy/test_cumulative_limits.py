@@ -64,11 +64,12 @@ def claims(
         ("order", "order:ord_1"),
         ("customer", None),
         ("args.order", "args.order:7"),
+        ("args.deep.key", "args.deep.key:k1"),
         ("args.none", None),
     ],
 )
 def test_the_owner_of_a_counter(per: str, owner: str | None) -> None:
-    (claim,) = claims({"amount": 1, "order": 7}, limit(per=per))
+    (claim,) = claims({"amount": 1, "order": 7, "deep": {"key": "k1"}}, limit(per=per))
     assert claim.owner == owner
     assert claim.is_known == (owner is not None)
     assert claim.counter.owner == (owner or "")
@@ -80,6 +81,10 @@ def test_what_is_no_amount(value: object) -> None:
     (claim,) = claims({"amount": value})
     assert not claim.fits(Decimal(0))
     assert apply_limits(ALLOW, (claim,), {"total": Decimal(0)}).reason == "limit_unknown:total"
+
+
+def test_the_largest_amount_is_the_largest_exact_integer() -> None:
+    assert amount_of(2**53 - 1) == 2**53 - 1
 
 
 @pytest.mark.parametrize("text", [None, "x", "NaN", "-1", "1" * 400])
@@ -108,6 +113,36 @@ def test_the_verdict_by_what_is_used() -> None:
     assert apply_limits(ALLOW, (), {}) is ALLOW
 
 
+@pytest.mark.parametrize("verdict", [ALLOW, ASKS, BUILT_IN])
+def test_a_call_beyond_a_limit_is_denied_whoever_would_be_asked(verdict: Verdict) -> None:
+    (claim,) = claims({"amount": 40})
+    before = verdict._replace(reads={"args.x": 1})
+    denied = apply_limits(before, (claim,), {"total": Decimal(61)})
+    assert (denied.outcome, denied.stage, denied.rule, denied.gate) == ("deny", "situation", "", "")
+    assert list(denied.reads) == ["args.x", "limits.total"]
+    unknown = apply_limits(verdict, (claim,), {})
+    assert (unknown.outcome, unknown.reason) == ("deny", "limit_unknown:total")
+
+
+@pytest.mark.parametrize("verdict", [ALLOW._replace(stage="rule", rule="small"), BUILT_IN])
+def test_the_first_limit_that_is_exceeded_asks_at_its_gate_or_the_built_in_one(
+    verdict: Verdict,
+) -> None:
+    both = claims(
+        {"amount": 40},
+        limit(over="allow_with_gate"),
+        limit(id="other", over="allow_with_gate", gate="MINE"),
+    )
+    asked = apply_limits(verdict, both, {"total": Decimal(61), "other": Decimal(61)})
+    assert (asked.stage, asked.gate, asked.limit, asked.rule, asked.is_built_in) == (
+        "situation",
+        "GATE_OPERATOR",
+        "total",
+        "",
+        False,
+    )
+
+
 def test_a_limit_that_asks_leaves_what_a_rule_asks() -> None:
     (claim,) = claims({"amount": 40}, limit(over="allow_with_gate", gate="MINE"))
     full = {"total": Decimal(100)}
@@ -121,7 +156,9 @@ def test_the_built_in_gate_is_lifted_within_all_named_limits() -> None:
     (claim,) = claims({"amount": 40})
     empty = {"total": Decimal(0)}
     lifts = BUILT_IN._replace(without_gate=("total",), rule="small")
-    assert apply_limits(lifts, (claim,), empty).outcome == "allow"
+    lifted = apply_limits(lifts, (claim,), empty)
+    assert (lifted.outcome, lifted.gate, lifted.limit) == ("allow", "", "total")
+    assert lifted.reason == "within_limit:total"
     other = BUILT_IN._replace(without_gate=("total", "other"))
     assert apply_limits(other, (claim,), empty).outcome == "allow_with_gate"
     assert apply_limits(BUILT_IN, (claim,), empty).outcome == "allow_with_gate"
@@ -146,7 +183,9 @@ def test_recorded_counters() -> None:
     assert call.apply(ALLOW).outcome == "deny"
     assert call.apply(ALLOW, ()).outcome == "allow"
     assert LimitedCall((claim,), None).lacks_counters(ALLOW)
+    assert LimitedCall((claim,), None).lacks_counters(ASKS)
     assert not LimitedCall((claim,), None).lacks_counters(ALLOW._replace(outcome="deny"))
+    assert not LimitedCall((claim,), {}).lacks_counters(ALLOW)
 
 
 def test_what_is_left_is_listed() -> None:
@@ -154,6 +193,9 @@ def test_what_is_left_is_listed() -> None:
     decided = apply_limits(ALLOW, (claim,), {"total": Decimal(10)}).to_payload()
     (found,) = list_counters({**decided, "reads": {**decided["reads"], "args.x": 1, "limits.y": 2}})
     assert found["left"] == "50"
+    assert (
+        list_counters({**decided, "reads": {"args.total": decided["reads"]["limits.total"]}}) == []
+    )
     masked = {"verdict": "allow", "reads": {"limits.total": {"used": "[masked]"}}}
     assert list_counters(masked) == list_counters({}) == []
 
