@@ -71,3 +71,23 @@ def test_broken_limits_are_a_verdict_of_their_own() -> None:
 
 def test_the_share_of_nothing_is_all() -> None:
     assert share_reached([]) == 100
+
+
+def test_the_share_counts_what_the_tests_of_all_rules_reach() -> None:
+    rules = [
+        PolicyRule.of(
+            {
+                "rule_id": id,
+                "mode": "enforce",
+                "if": A,
+                "then": {"verdict": "deny"},
+                "tests": [{"data": {"args": {"a": each}}, "expect": "match"} for each in values],
+            }
+        )
+        for id, values in (("half", [True]), ("whole", [True, False]))
+    ]
+    half, whole = (found.to_payload() for found in cover_rules(rules))
+    total = whole["wanted"]
+    assert half == {"rule": "half", "wanted": total, "reached": total - 1, "missing": ["if false"]}
+    assert whole == {"rule": "whole", "wanted": total, "reached": total, "missing": []}
+    assert share_reached(iter(cover_rules(rules))) == 100 * (2 * total - 1) / (2 * total)
