@@ -508,7 +508,7 @@ def _describe_start_permissions(settings: Settings, started: Event) -> list[str]
 
 
 def _find_approval_origins(start: RecordedStart) -> list[str]:
-    """Return the ids of the episodes whose approvals the run may take over."""
+    """Return the ids of the episodes whose approvals the run may reuse."""
     return sorted({each.origin.episode_id for each in start.approvals.values()})
 
 

@@ -57,7 +57,7 @@ class RunForecast(NamedTuple):
 
     @property
     def is_affected(self) -> bool:
-        """Whether the run cannot go on as it is, or would be decided otherwise."""
+        """Whether the run cannot continue unchanged, or a decision would be different."""
         return self.fate not in ("finished", "continues") or bool(self.changed_decisions)
 
     @property

@@ -128,7 +128,7 @@ _mine = threading.local()
 
 @contextmanager
 def bound_sockets(exchange: SocketExchange) -> Iterator[None]:
-    """In this context, the limits of an exchange apply to the sockets of this thread."""
+    """Apply the limits of an exchange to the sockets of this thread within the `with` block."""
     _mine.exchange = exchange
     try:
         yield

@@ -343,7 +343,7 @@ def _head_of(response: httpx.Response) -> HttpReply:
 
 @contextmanager
 def _translated_errors(exchange: SocketExchange, cancel: Cancellation) -> Iterator[None]:
-    """Inside, exceptions of the library become errors of cogcli."""
+    """Translate exceptions of the library to errors of cogcli within the `with` block."""
     try:
         yield
     except RuntimeErrorBase as error:

@@ -254,11 +254,11 @@ def equal(a: object, b: object) -> bool:
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """In this context, the cycle collector is off; reference counting still frees memory.
+    """Turn the cycle collector off within the `with` block, and restore the previous setting. Reference counting still
+    frees memory.
 
-    JSON and specs contain no cycles. Searching for them takes a third of the time of reading a
-    large log, and a fifth of the time of checking many expressions. The previous setting is
-    restored at the end.
+    JSON and specs contain no cycles. Searching for them takes a third of the time of reading a large log, and a fifth
+    of the time of checking many expressions.
     """
     was = gc.isenabled()
     gc.disable()

@@ -409,7 +409,9 @@ class Samples:
             self._samples = {form[at : at + _SAMPLE] for form in forms for at in starts}
 
     def rule_out(self, text: str) -> bool:
-        """Return whether the text surely contains no form. Return False if it may, or if a form is too short."""
+        """Return True if the text certainly contains no form. Return False if it may contain one, or if a form is too
+        short.
+        """
         if not self._samples:
             return False
         places = range(0, len(text), self._step)

@@ -97,7 +97,7 @@ def schema_from_rows(rows: Iterable[Sequence[object]]) -> list[SchemaEntry]:
 
 
 def find_schema_fault(actual: Sequence[SchemaEntry], expected: Sequence[SchemaEntry]) -> str:
-    """Return the first difference between a schema and the expected one, in words; empty if equal."""
+    """Return the first difference between a schema and the expected one, as text; empty if equal."""
     if foreign := _first_missing(actual, expected):
         same = any(entry[:2] == foreign[:2] for entry in expected)
         kind = _entry_kind(foreign)

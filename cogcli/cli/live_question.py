@@ -96,7 +96,7 @@ def _request_from(question: ServerQuestion) -> InputRequested:
 
 
 def _line_reader(answer: Future[QuestionAnswer]) -> Callable[[], str]:
-    """Return what reads the next typed line. It ends like the end of input once the question is over."""
+    """Return a function that reads the next typed line. Once the question is closed, it ends like the end of input."""
 
     def read() -> str:
         while not answer.done():

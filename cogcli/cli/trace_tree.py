@@ -52,7 +52,7 @@ class TracedEpisode(NamedTuple):
 
     @property
     def status_text(self) -> str:
-        """The status in words."""
+        """The status as text, including a disagreement between the files and the log."""
         if self.stalled:
             return "stalled, no sign of life"
         if self.fault_status:

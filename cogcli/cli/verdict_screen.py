@@ -20,7 +20,7 @@ _NAMES = 40
 
 
 def row(out: OutputStream, verdict: CheckResult, names: int) -> StyledLine:
-    """Return the line of a check result; `names` is the width of the names."""
+    """Return the line of a check result. `names` is the width of the column of names."""
     word = _SIGN[verdict.status]
     sign = max(cells(out.glyphs.sign(name)) for name in _SIGN.values())
     name = pad(visible(verdict.id), min(names, _NAMES))

@@ -83,9 +83,8 @@ def key(
 
 
 def place(*, default: object) -> Any:
-    """Declare a member that no file contains.
-
-    It follows from where the spec was found, or from its environment.
+    """Declare a member that spec files do not contain. Its value is the place of the spec, or comes from the
+    environment.
     """
     return FileKey(default, in_file=False)
 

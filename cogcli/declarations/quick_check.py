@@ -55,7 +55,7 @@ class _RecordCheck:
         """By keys and types that fit: the members whose values need a test as well."""
 
     def fits(self, json: Any) -> bool:
-        """Return whether a value surely fits."""
+        """Return whether a value certainly fits."""
         if type(json) is not dict:
             return False
         shape = (*json, *map(type, json.values()))

@@ -128,7 +128,7 @@ class Folder:
             os.fsync(self._fd)
 
     def make(self, name: str) -> Folder:
-        """Return a new directory inside this one. Raise OSError, FileExistsError among them."""
+        """Return a new directory inside this one. Raise OSError, including FileExistsError."""
         os.mkdir(self._path_argument(name), 0o700, dir_fd=self._fd)
         made = self.sub(name)
         if made._fd is not None:

@@ -23,7 +23,7 @@ _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, MCPError)
 
 @asynccontextmanager
 async def relay_progress(client: ClientRequest, ticket: CallTicket) -> AsyncIterator[None]:
-    """In this context, pass the progress of a call to its client."""
+    """Pass the progress of a call to its client within the `with` block."""
     relay = ProgressRelay(client)
     ticket.watchers.append(relay.note)
     try:

@@ -315,7 +315,9 @@ class GatewayHandlers:
 async def _ask_for_approval(
     request: ClientQuestion, client: ClientRequest, params: types.CallToolRequestParams
 ) -> types.InputRequiredResult | PersonAnswer | None:
-    """Return the person's answer, or the question if the client has to ask. None if no one decides at the client."""
+    """Return the person's answer, or the question if the client must ask its user. None if the client reports no
+    decision.
+    """
     if not request.is_allowed:
         return None
     if not is_modern(client):

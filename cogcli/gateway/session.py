@@ -239,7 +239,7 @@ class GatewaySession:
             live.ended.set()
 
     def _watch_answers(self, live: _LiveRun) -> None:
-        """Pass the answers of people to a run, until it is over."""
+        """Pass the answers of people to a run until the run has ended."""
         environ = self._settings.environ
         while not live.ended.wait(_WATCH_SECONDS):
             if not live.inbox.episode_id:

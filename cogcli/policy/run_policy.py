@@ -112,7 +112,7 @@ class StateView(Protocol):
         ...
 
     def read(self) -> Mapping[str, object]:
-        """Return the parts of the state as they are after the last event."""
+        """Return the parts of the state after the last event."""
         ...
 
 

@@ -76,12 +76,12 @@ def _detect_media(data: bytes) -> tuple[str, str]:
 
 
 def sent_value(value: object) -> object:
-    """Return a payload as it is sent."""
+    """Return a payload in the form that is sent."""
     return _replace_files(value, str)
 
 
 def recorded_value(value: object) -> object:
-    """Return a payload as it is recorded: a file becomes its path, size and hash."""
+    """Return a payload in the form that is recorded: a file becomes its path, size and hash."""
     return _replace_files(value, lambda file: dict(file.about))
 
 

@@ -113,9 +113,8 @@ class ApprovalView(NamedTuple):
         return f"cogcli approvals {verb} {quote(self.approval_id)}{by}{sign}{self.again}"
 
     def rows(self, *, in_full: bool = False, with_answers: bool = True) -> list[tuple[str, str]]:
-        """Return the names and texts to show, in order. Control characters in data are visible.
-
-        With `with_answers` the commands that answer are among them.
+        """Return the names and texts to show, in order. Control characters in data are visible. With `with_answers`,
+        the answering commands are included.
         """
         rows = [("action", " · ".join(filter(None, (self.action, self.step, self.binding))))]
         # With a prefix, so that no argument looks like one of the rows below.

@@ -62,7 +62,7 @@ def match_answers(
 
 
 def _find_requests(requests: list[Event], name: str) -> list[Event]:
-    """Return the requests with this name. Raise UsageError `episode.unknown-approval` if there is none."""
+    """Return the requests with this name. Raise UsageError `episode.unknown-approval` if no request matches."""
     named = [event for event in requests if name in request_names(event)]
     if not named:
         waiting = sorted(set().union(*map(request_names, requests)))

@@ -26,9 +26,8 @@ from cogcli.specs.catalog import Catalog
 
 
 def find_unused_approvals(log: LogIndex, prepared: PreparedRun) -> list[EarlierApproval]:
-    """Return the approvals in the log of an ended run that a run of `prepared` may take over.
-
-    Empty if the packs, their user or their rules are others.
+    """Return the approvals in the log of an ended run that a run of `prepared` may reuse. Empty if the packs, the user
+    or the rules differ.
     """
     if log.started is None or log.stops_early:
         return []
@@ -104,7 +103,7 @@ def _earlier_approval(grant: Grant, start: RecordedStart) -> EarlierApproval:
 
 
 class RedeemableApprovals:
-    """The unused approvals that a run may take over, as its first event lists them."""
+    """The unused approvals that a run may reuse, as listed in its first event."""
 
     def __init__(
         self,
@@ -189,7 +188,7 @@ def _explain_difference(approval: EarlierApproval, call: AskedCall, now: str) ->
 def recorded_approvals(
     started: Event, directory: Path, *, shared: bool = False
 ) -> RedeemableApprovals | None:
-    """Return the approvals that the run of an episode may take over by its first event. None without any."""
+    """Return the approvals that the run of an episode may reuse according to its first event; None without any."""
     approvals = start_of(started).approvals
     if not approvals:
         return None

@@ -130,7 +130,7 @@ class LogDispatcher:
         return closing is not None and _is_cancelled(closing)
 
     def _find_turn(self, position: float) -> float | None:
-        """Return the position, or None if all positions before it are delivered."""
+        """Return the position if earlier positions are still undelivered; otherwise None."""
         return None if self._passed >= bisect_left(self._positions, position) else position
 
     def _find_position(self, attempt: Attempt) -> int | None:

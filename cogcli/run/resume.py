@@ -429,7 +429,9 @@ class _Resumption(NamedTuple):
         return engine
 
     def _earlier_approvals(self) -> EarlierApprovals | None:
-        """Return the approvals that this rerun may still take over. None if it is closed, or if specs have changed."""
+        """Return the approvals that this rerun may still reuse. None if the run is being closed, or if specs have
+        changed.
+        """
         if self._is_closed or self.request.allow_changed_specs or self.log.changed:
             return None
         return recorded_approvals(self.started, self.directory, shared=self.environment.shared)

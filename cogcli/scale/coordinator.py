@@ -318,6 +318,6 @@ class _Lookahead:
         return self._next
 
     def take(self) -> LineTask | None:
-        """Return the next line, and go on to the one after it."""
+        """Return the next line, and advance to the one after it."""
         task, self._next = self.peek(), None
         return task

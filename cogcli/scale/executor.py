@@ -60,7 +60,7 @@ class Executor(Protocol):
         ...
 
     def completed(self, seconds: float) -> list[Completion]:
-        """Return the completions since the last call. Without any, wait for the first, at most so long."""
+        """Return the completions since the last call. Without any, wait at most `seconds` for the first."""
         ...
 
     def cancel(self) -> list[LineTask]:
@@ -68,5 +68,5 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """End all workers now. Lines that run are left as they are, to be resumed: none is aborted."""
+        """Stop all workers immediately. Running lines are left unfinished, to be resumed later; none is aborted."""
         ...

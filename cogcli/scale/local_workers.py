@@ -206,7 +206,7 @@ class LocalWorkers:
 
 
 def read_completion(frame: Json, task: LineTask) -> Completion:
-    """Return the completion in a frame of a worker. A frame that is none stops the batch."""
+    """Return the completion in a frame of a worker. A frame without a completion stops the batch."""
     try:
         return completion_from_frame(frame, task)
     except (ValueError, KeyError, TypeError) as error:

@@ -237,7 +237,7 @@ class OrderedRows:
             self._set_place(index, -1)
 
     def may_send(self, line: int) -> bool:
-        """Return whether a line may run now: at most so many lines after the first unfinished one."""
+        """Return whether a line may run now. Its distance to the first unfinished line is limited."""
         return self._line_index(line) - self._next < self._most_ahead
 
     def _store_row(self, row: bytes) -> int:

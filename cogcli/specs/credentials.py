@@ -44,7 +44,7 @@ IsLiteral = Callable[[str], bool]
 
 
 def is_written_out(value: object, literal: IsLiteral) -> bool:
-    """Return whether the value under a secret's key is the secret itself."""
+    """Return whether the value under a secret's key is a literal secret, not a reference to one."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_SWITCHES, "") and value != MASK and literal(value)
     return kind_of(value) == "number"

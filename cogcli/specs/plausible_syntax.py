@@ -186,7 +186,7 @@ def _join_dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
 def suggest_correct_form(
     text: str, lookalike: ReferenceLookalike, loops: frozenset[str], guess: Callable[[str], str]
 ) -> str:
-    """Return the correct text to write instead. `guess` returns the reference for a path as it is written."""
+    """Return the correct text to write instead. `guess` returns the reference for a path in its written form."""
     if not lookalike.fills or (lookalike.found == text.strip() and not lookalike.fallback):
         return guess(lookalike.path)
     parts, end, before = [], 0, 0

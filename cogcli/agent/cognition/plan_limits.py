@@ -89,7 +89,7 @@ def _find_counter_values(
 
 
 def _read_recorded(writes: object, every: Iterable[Counter]) -> dict[Counter, Decimal]:
-    """Return the counters in the writes of the layer. One that is not among them is not known."""
+    """Return the counters in the writes of the layer. A counter missing there is unknown."""
     found = {}
     for read in read_record(PolicyGateWrites, writes).counters:
         for counter in every:

@@ -132,7 +132,7 @@ class PlanPart(NamedTuple):
 
 
 def check_planned_calls(policy: RunPolicy, root: RootRun, plan: TurnPlan) -> list[PlannedCall]:
-    """Return the calls of a plan in order, each with the verdict on it. The calls of its lanes are among them."""
+    """Return the calls of a plan in order, including those of its lanes, each with the verdict on it."""
     return list(_decide_part(policy, root, PlanPart(plan.skill, root.run.state)))
 
 

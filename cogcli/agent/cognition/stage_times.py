@@ -47,7 +47,7 @@ class StageTimes:
         return max(0, ceil(_milliseconds_between(start, end) - waited))
 
     def find_late_phase(self, limits: Mapping[str, float], among: Iterable[str] = PHASES) -> str:
-        """Return the first phase that exceeded its limit. Empty if there is none."""
+        """Return the first phase that exceeded its limit; empty if all are within their limits."""
         for phase in among:
             limit = limits.get(f"stage_latency_ms.{phase}")
             if limit is not None and self.milliseconds.get(phase, 0) > limit:

@@ -90,7 +90,7 @@ class KnowledgeStore:
         return Snapshot(PREFIX + state, seq)
 
     def snapshot(self) -> Snapshot:
-        """Return the snapshot of the whole graph as it is now, also if other tools changed its edges."""
+        """Return the snapshot of the whole graph in its current state, even if other tools changed its edges."""
         with self._database.reading() as connection:
             return _compute_snapshot(connection)
 

@@ -45,7 +45,7 @@ def with_pin(text: str, environment: str, id: str, version: str | None) -> str:
 
 
 def _before_new_table(lines: list[str], end: str) -> list[str]:
-    """Return the lines with a blank line after them, unless there are none to separate a table from."""
+    """Return the lines followed by a blank line, or unchanged if they are empty."""
     has_text = bool("".join(lines).strip(f"{_MARK} \r\n"))
     return [*_with_final_newline(lines, end), *([end] if has_text else [])]
 

@@ -36,9 +36,9 @@ from cogcli.declarations.value_types import Json
 class ProjectSnapshot:
     """The state of a project at one moment.
 
-    It has the digest of each deciding file, the needs of its services, and the contents of the
-    files that have no accepted copy. `before` has the digests that were accepted; None if the
-    project never was."""
+    It has the digest of each deciding file, the needs of its services, and the contents of the files without an
+    accepted copy. `before` has the accepted digests; None if the project was never accepted.
+    """
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ProjectSnapshot:
 
     @property
     def changes(self) -> list[tuple[str, str]]:
-        """Return the changes since the project was accepted; empty if it never was."""
+        """The changes since the project was accepted; empty if it was never accepted."""
         return [] if self.before is None else changes_between(self.before, self.digests)
 
     @property
@@ -87,7 +87,7 @@ def take_project_snapshot(project: str, environ: Mapping[str, str]) -> ProjectSn
 
 
 def _read_accepted_digests(project: str, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the digests that were accepted; None if the project never was."""
+    """Return the accepted digests; None if the project was never accepted."""
     entry = read_record(TrustEntry, read_store(environ).get(key_of(project)))
     if entry.accepted is None:
         return None

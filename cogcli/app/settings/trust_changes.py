@@ -103,8 +103,7 @@ class FileChange(NamedTuple):
 
 
 def changes_of(look: ProjectSnapshot, environ: Mapping[str, str]) -> list[FileChange]:
-    """Return the changes of a project since it was accepted, the most severe first; empty if it
-    never was."""
+    """Return the changes of a project since it was accepted, the most severe first; empty if it was never accepted."""
     copies, accepted = AcceptedCopies(look.project, environ), look.before or {}
 
     def content(digest: str) -> bytes | None:

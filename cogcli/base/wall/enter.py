@@ -49,7 +49,7 @@ class Wall(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the parts in words."""
+        """Return the parts as text."""
         parts = ["seccomp"]
         parts += [f"Landlock {self.landlock}"] if self.landlock else []
         parts += ["name spaces"] if self.name_spaces else []

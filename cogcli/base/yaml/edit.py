@@ -28,9 +28,7 @@ class UneditableYaml(ValueError):
 
 
 def replace_values(text: str, changes: Mapping[KeyPath, object]) -> str:
-    """Return the text with new values at these paths, all of which must exist. Raise
-    UneditableYaml.
-    """
+    """Return the text with new values at these existing paths. Raise UneditableYaml."""
     parsed = parse(text.encode(), file="")
     if parsed.value is None:
         raise UneditableYaml("the text cannot be read")

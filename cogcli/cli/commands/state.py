@@ -163,7 +163,7 @@ def _has_parts_of_actions(context: CommandContext, segments: list[str] | None) -
 
 
 def _may_stream(text: DocumentText | StoredState) -> bool:
-    """Return whether the actions are so many that they are read one at a time, and can be."""
+    """Return whether the document has so many actions that they are read one at a time, and its form allows that."""
     return text.size > _PARSED and has_our_actions(text.chunks())
 
 

@@ -281,11 +281,11 @@ def open_archive_file(path: Path) -> int:
 
 
 def peek_range(path: Path, episode_id: str) -> bool:
-    """Return whether an archive may have an episode, by the first and the last name of its index.
+    """Return whether an archive may have an episode, by the first and the last name of its index. True without an
+    index.
 
-    The names are not checked: only an archive that is then opened counts. Without an index the answer is yes.
-
-    Raise UnusableEnvironment `archive.unreadable`.
+    The names are not verified, because opening the archive verifies them. Raise UnusableEnvironment
+    `archive.unreadable`.
     """
     fd = open_archive_file(path)
     try:

@@ -62,7 +62,7 @@ def linked_url(base: str, url: str, link: str, secret_names: Collection[str]) ->
 
 
 def _drop_parameters(query: str, names: Collection[str]) -> str:
-    """Return a query without these parameters, the others as they are written."""
+    """Return a query without these parameters. The others are unchanged."""
     kept = []
     for pair in query.split("&"):
         name = unquote(pair.partition("=")[0])

@@ -48,7 +48,7 @@ class CircuitPermit:
         self._report_once("fault" if code in FAULTS else "neither")
 
     def record_abandoned(self) -> None:
-        """Report that the call was given up, so that its result does not matter."""
+        """Report that the call was abandoned, so that its result does not count."""
         self._report_once("neither")
 
     def _report_once(self, what: str) -> None:

@@ -72,10 +72,8 @@ def _asks_for_few_forms(asked: UnfinishedResult) -> bool:
 def find_demand(
     result: Json, operation: str, mask: Callable[[Json], Json]
 ) -> InputRequiredError | None:
-    """Return the error that leaves a call waiting for a person, or None if the result is finished, asks for anything
-    but forms, or for too much.
-
-    `mask` takes the secrets out of what the server sent.
+    """Return the error that leaves a call waiting for a person. None if the result is finished, or requests anything
+    other than forms, or too many of them. `mask` removes the secrets from the server's data.
     """
     if result.get("resultType") != "input_required":
         return None

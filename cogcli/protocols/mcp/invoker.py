@@ -104,10 +104,10 @@ class Mcp:
         return sorted(listing.tools + listing.methods, key=lambda tool: str(tool["name"]))
 
     def listing(self, service: Service, limits: CallLimits) -> ServerListing:
-        """Return what a server lists, masked. Raise RuntimeErrorBase."""
+        """Return the lists of a server, masked. Raise RuntimeErrorBase."""
         with self._mask_errors():
             require_trust(service)
-            portal, session, link = self._connect(service, limits)
+            portal, session, link = self._open_link(service, limits)
             until = limits.within(limits.start_seconds)
             listing = portal.wait(limits, session.list_all, link, until)
             mask = self._context.secrets.mask_known
@@ -130,7 +130,7 @@ class Mcp:
             self.leftovers += [text for left in ends for text in left]
             portal.close()
         for link in self._noted.values():
-            self._note(ServiceNotice(link.service_id, "mcp"))
+            self._add_notice(ServiceNotice(link.service_id, "mcp"))
         self._functions.close(grace)
 
     @contextmanager
@@ -152,7 +152,7 @@ class Mcp:
         is_http = "url" in request.service.settings
         own = dict(headers.merge_headers(request, self._context.secrets, {}, {})) if is_http else {}
         started, began = self._context.clock.now(), time.monotonic()
-        portal, session, link = self._connect(request.service, limits)
+        portal, session, link = self._open_link(request.service, limits)
         self._note_start(request, session, link)
         exchange = link.transport.traffic.open(note)
         exchange.headers, exchange.step_id = own, request.step_id
@@ -176,17 +176,17 @@ class Mcp:
             require_no_task(tool)
             exchange.notices += unusable_schema_notices(tool)
             require_arguments(tool, request)
-            params = {**body, "_meta": _meta(request)}
+            params = {**body, "_meta": _request_meta(request)}
             call = partial(
                 portal.wait, limits, session.call, link, request.operation, params, exchange,
                 self._progress_of(request),
             )  # fmt: skip
-            answer = _result(lambda: call(limits.within(limits.seconds)), link, exchange)
+            answer = _result_of_call(lambda: call(limits.within(limits.seconds)), link, exchange)
             meta = _complete_record(about, link, exchange, began, answer)
             self._require_finished(request, answer, meta)
             result = result_as_tool(request.operation, answer)
             return self._context.secrets.check_quietly(
-                lambda each: _response(request, each, tool, meta), result
+                lambda each: _build_response(request, each, tool, meta), result
             )
         except RuntimeErrorBase as error:
             error.record = (
@@ -199,13 +199,13 @@ class Mcp:
             raise
         finally:
             for asked, given in exchange.answered:
-                self._note(
+                self._add_notice(
                     QuestionNotice(
                         request.run_id, asked, given, request.binding.id, request.attempt
                     )
                 )
 
-    def _connect(
+    def _open_link(
         self, service: Service, limits: CallLimits
     ) -> tuple[EventLoopThread, Session, McpLink]:
         if time.monotonic() >= limits.within(None):
@@ -213,7 +213,7 @@ class Mcp:
         session: Session | None = None
         try:
             with limits.cancel.held_back(NOT_READY):
-                portal, session = self._session(service)
+                portal, session = self._find_session(service)
                 link = session.ready_link
                 if link is None:
                     until = limits.within(limits.start_seconds)
@@ -236,11 +236,15 @@ class Mcp:
             self._noted[session] = link
             link.service_id = request.service.id
         if before is not None:
-            self._note(ServiceNotice(before.service_id, "mcp", reason="the connection was lost"))
-        self._note(ServiceNotice(link.service_id, "mcp", request.run_id, request.step_id))
+            self._add_notice(
+                ServiceNotice(before.service_id, "mcp", reason="the connection was lost")
+            )
+        self._add_notice(ServiceNotice(link.service_id, "mcp", request.run_id, request.step_id))
 
     def _progress_of(self, request: InvocationRequest) -> OnProgress | None:
-        """Return what takes the progress of a call; None if no one waits for it. Of a flood some is left out."""
+        """Return the receiver of a call's progress; None if no caller waits for it. Frequent reports are thinned
+        out.
+        """
         pass_on = self._context.on_progress
         if pass_on is None:
             return None
@@ -256,7 +260,7 @@ class Mcp:
 
         return report
 
-    def _note(self, change: ServiceNotice | QuestionNotice) -> None:
+    def _add_notice(self, change: ServiceNotice | QuestionNotice) -> None:
         if self._context.note is not None:
             self._context.note(change)
 
@@ -278,7 +282,7 @@ class Mcp:
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    def _session(self, service: Service) -> tuple[EventLoopThread, Session]:
+    def _find_session(self, service: Service) -> tuple[EventLoopThread, Session]:
         with self._lock:
             if self._closed:
                 raise TransportError("call.transport", "the run is over", left=False)
@@ -299,7 +303,7 @@ class Mcp:
             return self._portal, session
 
     def _relay_of(self, service: Service) -> Callable[[McpTraffic], QuestionRelay] | None:
-        """Return what makes the relay of a connection's questions; None if no one takes them."""
+        """Return a factory for the relay of a connection's questions; None if no person can answer."""
         person = self._context.person
         take = person.take if person is not None else self._context.on_question
         if take is None:
@@ -322,7 +326,7 @@ class _SessionLost(Exception):
 # -- before a call leaves ---------------------------------------------------------------------------------------------
 
 
-def _meta(request: InvocationRequest) -> dict[str, str]:
+def _request_meta(request: InvocationRequest) -> dict[str, str]:
     meta = {}
     if request.effect in _REPEATABLE:
         meta["cogcli/idempotency-key"] = request.idempotency_key
@@ -334,7 +338,7 @@ def _meta(request: InvocationRequest) -> dict[str, str]:
 # -- after it came back -----------------------------------------------------------------------------------------------
 
 
-def _result(call: Callable[[], Json], link: McpLink, exchange: McpExchange) -> Json:
+def _result_of_call(call: Callable[[], Json], link: McpLink, exchange: McpExchange) -> Json:
     """Return the result of a call. Raise the fault that the transport recorded, else the translated
     error of the SDK."""
     try:
@@ -368,7 +372,7 @@ def _complete_record(
     )
 
 
-def _response(
+def _build_response(
     request: InvocationRequest, result: Json, tool: Json, meta: CallMeta
 ) -> InvocationResponse:
     try:

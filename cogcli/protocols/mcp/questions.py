@@ -45,9 +45,7 @@ class QuestionRelay:
         *,
         shows_addresses: bool = False,
     ) -> None:
-        """`mask` takes the secrets out of what the server sent. `shows_addresses`: whether the person reads the
-        addresses that a server asks to open.
-        """
+        """`mask` removes the secrets from the server's data."""
         self._take = take
         self._mask = mask
         self._shows_addresses = shows_addresses
@@ -97,7 +95,9 @@ class QuestionRelay:
         if isinstance(params, ElicitRequestFormParams):
             answer = await self._ask_form(exchange, asked)
         elif self._shows_addresses and is_web_address(asked["url"]):
-            answer = await self._ask(exchange, self._question(exchange, asked, url=asked["url"]))
+            answer = await self._ask_person(
+                exchange, self._question(exchange, asked, url=asked["url"])
+            )
         else:
             self._traffic.note("the server asked to open an address: declined")
             answer = QuestionAnswer("decline")
@@ -111,7 +111,7 @@ class QuestionRelay:
             )
             return QuestionAnswer("decline")
         schema = asked["requestedSchema"]
-        answer = await self._ask(exchange, self._question(exchange, asked, schema))
+        answer = await self._ask_person(exchange, self._question(exchange, asked, schema))
         if answer.action == "accept" and validator.errors(schema, answer.content or {}):
             return NO_ANSWER
         return answer
@@ -128,7 +128,7 @@ class QuestionRelay:
             url,
         )
 
-    async def _ask(self, exchange: McpExchange, question: ServerQuestion) -> QuestionAnswer:
+    async def _ask_person(self, exchange: McpExchange, question: ServerQuestion) -> QuestionAnswer:
         """Return an answer, and record it: as events if a person at the terminal gave it, else as notices."""
         with clock_stopped(exchange):
             answer = await _wait_for(
@@ -144,7 +144,7 @@ class QuestionRelay:
 
 
 async def _wait_for(answer: Future[QuestionAnswer], seconds: float) -> QuestionAnswer:
-    """Return an answer, or none after a time. A question that nobody answers in time is closed."""
+    """Return the answer, or NO_ANSWER after a time limit. A question without an answer in time is closed."""
     try:
         return await asyncio.wait_for(asyncio.wrap_future(answer), seconds)
     except TimeoutError:

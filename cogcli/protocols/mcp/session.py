@@ -62,7 +62,7 @@ REASON_SECONDS: Final = 0.5
 
 
 class OnProgress(Protocol):
-    """Takes the progress of a call, as the SDK reports it."""
+    """Receives the progress of a call in the SDK's form."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
@@ -79,9 +79,9 @@ class McpTransport:
         self.graceful = False
         """Whether the end is orderly: only once the server was ready."""
         self.refused: McpFault | None = None
-        """Why the last answer to a request was no result; None where it may be one."""
+        """The reason why the last answer to a request was no result; None if it may be one."""
         self.closed_by: McpFault | None = None
-        """Why the connection is closed, None while it is open."""
+        """The reason why the connection is closed; None while it is open."""
         self.on_closed: Callable[[], None] = lambda: None
         self.leftovers: list[str] = []
         """A message about processes of a program that had to be killed."""
@@ -109,7 +109,7 @@ class McpLink:
     def __init__(self, transport: McpTransport, questions: QuestionRelay | None) -> None:
         self.transport = transport
         self.questions = questions
-        """What passes on the questions of the server; None if no one takes them."""
+        """The relay of the server's questions; None if no person can answer."""
         self.service_id = ""
         """The service that it serves, from its first call on."""
         self.ready = asyncio.Event()
@@ -123,7 +123,7 @@ class McpLink:
         self._scope: anyio.CancelScope | None = None
         self._waiting = 0
         transport.on_closed = self._stop.set
-        self.task = asyncio.create_task(self._serve())
+        self.task = asyncio.create_task(self._keep_open())
 
     @property
     def is_usable(self) -> bool:
@@ -161,7 +161,7 @@ class McpLink:
         if not self.ready.is_set() and self._scope is not None:
             self._scope.cancel()
 
-    async def _serve(self) -> None:
+    async def _keep_open(self) -> None:
         import anyio
         from mcp import Client
         from mcp_types import Implementation
@@ -199,7 +199,7 @@ class McpLink:
 
 
 def _refuse_if(demands: Collection[str]) -> ElicitationFnT | None:
-    """Return what the SDK declares elicitation for, if results may demand forms: it is never called."""
+    """Return a callback that is never called. It makes the SDK declare elicitation, if results may demand forms."""
     return _refuse_question if ELICIT in demands else None
 
 
@@ -220,8 +220,7 @@ class Session:
         *,
         pauses_for_input: bool = False,
     ) -> None:
-        """`relay` returns what passes on the questions of a connection. None if no one takes questions.
-
+        """`relay` builds the relay for the questions of a connection. None if no person can answer questions.
         `pauses_for_input`: calls may be left unfinished, until a person has answered.
         """
         self._connect = connect
@@ -232,10 +231,10 @@ class Session:
 
     @property
     def ready_link(self) -> McpLink | None:
-        """The open connection, for any thread; None if there is none, or if it is not ready.
+        """The open connection, for any thread. None if it is missing or not ready.
 
-        It spares a call the way to the portal thread and back. A connection that breaks meanwhile is noticed by
-        `call`."""
+        It saves a call the switch to the portal thread and back. If the connection breaks meanwhile, `call` notices.
+        """
         link = self._links[-1] if self._links else None
         return link if link is not None and link.is_usable and link.session is not None else None
 
@@ -274,10 +273,9 @@ class Session:
         on_progress: OnProgress | None,
         deadline: float,
     ) -> Json:
-        """Return the result of an operation. Its form is checked, and members that the SDK does not
-        know are kept. With `on_progress` the server is asked to report progress.
-
-        Raise CallTimeoutError or the errors of the SDK."""
+        """Return the result of an operation, after checking its form. Members unknown to the SDK are kept. With
+        `on_progress` the server is requested to report progress. Raise CallTimeoutError or the errors of the SDK.
+        """
         import anyio
         from mcp import MCPError
 
@@ -287,7 +285,7 @@ class Session:
         relay = None if self._pauses_for_input else link.questions
         try:
             with anyio.move_on_after(deadline - time.monotonic()) as exchange.scope:
-                return await _exchange(
+                return await _send_until_finished(
                     link, link.session, operation, params, exchange, on_progress, relay
                 )
         except MCPError as error:
@@ -302,7 +300,7 @@ class Session:
         raise CallTimeoutError("call.timeout", "no answer in time", left=exchange.left)
 
     async def list_all(self, link: McpLink, deadline: float) -> ServerListing:
-        """Return what the server lists. A list that it does not give in time is empty."""
+        """Return the lists of the server. A list that does not arrive in time is empty."""
         import anyio
 
         listing, session = ServerListing(link.tools), link.session
@@ -326,7 +324,7 @@ class Session:
         return self._links[-1].transport.stderr_text if self._links else ""
 
     async def close(self, *, gently: bool) -> list[str]:
-        """End the server, and return a message about processes that it left behind."""
+        """End the server. Return messages about processes that it left running."""
         self._closed = True
         for link in self._links:
             link.stop(gently=gently)
@@ -334,7 +332,7 @@ class Session:
         return [text for link in self._links for text in link.transport.leftovers]
 
 
-async def _exchange(
+async def _send_until_finished(
     link: McpLink,
     session: ClientSession,
     operation: str,
@@ -343,8 +341,9 @@ async def _exchange(
     on_progress: OnProgress | None,
     relay: QuestionRelay | None,
 ) -> Json:
-    """Return the result of a request. It is sent again with the answers to the questions of an unfinished result, as
-    long as `relay` answers them. Without it the unfinished result is returned."""
+    """Return the result of a request. While a result is unfinished, the request is sent again with the answers to its
+    questions, as long as a person answers them.
+    """
     result: Json = {}
     for _ in range(MAX_ROUNDS):
         request = request_of(operation, params)
@@ -363,9 +362,9 @@ async def _exchange(
 
 @cache
 def _plain_json() -> Any:
-    """Return what reads a result as it is: the SDK has checked its form, and its models would drop unknown members.
-
-    Building it takes as long as a fifth of a call."""
+    """Return a parser that keeps a result unchanged, because the SDK has checked its form and its models would drop
+    unknown members. Building it takes a fifth of a call's time.
+    """
     from pydantic import TypeAdapter
 
     return TypeAdapter(Json)
@@ -423,7 +422,7 @@ async def list_tools(session: ClientSession) -> list[Json]:
 
 
 async def _list_pages(list_page: Callable[..., Awaitable[BaseModel]], member: str) -> list[Json]:
-    """Return the entries of a list, as far as its server gives it."""
+    """Return the entries of all pages of a list that the server returns in time."""
     from mcp import MCPError
     from mcp_types import PaginatedRequestParams
 
@@ -453,7 +452,7 @@ _T = TypeVar("_T")
 
 
 class EventLoopThread:
-    """An event loop on a thread of its own."""
+    """An event loop on a separate thread."""
 
     def __init__(self) -> None:
         from anyio.from_thread import start_blocking_portal

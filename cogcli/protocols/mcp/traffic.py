@@ -139,7 +139,7 @@ class McpTraffic:
         self.answered = frozenset(("ping",))
         """The requests of the server that are not refused."""
         self.demands = frozenset[str]()
-        """The requests that an unfinished result may hold, although the server may not send them."""
+        """The requests that an unfinished result may contain, although the server may not send them directly."""
 
     def open(self, note: str = "") -> McpExchange:
         """Return a new exchange, and start to collect its notices, beginning with `note` if it is

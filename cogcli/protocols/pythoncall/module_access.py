@@ -75,7 +75,9 @@ class _RootNames:
 
     @contextmanager
     def loading(self, service_id: str, root: str, name: str) -> Iterator[None]:
-        """Inside, a module is loaded with all its imports. Raise the errors of `claim`."""
+        """Claim the names of a module and of all its imports, which are loaded within the `with` block. Raise the
+        errors of `claim`.
+        """
         claims: list[tuple[str, str]] = []
         self._own.claims = claims
         try:

@@ -119,7 +119,7 @@ class OutputCapture:
 
 @contextmanager
 def divert_streams() -> Iterator[None]:
-    """Inside, the standard streams are diverted for every thread that does not wait for a run."""
+    """Divert the standard streams within the `with` block, for every thread that does not wait for a run."""
     own = threading.get_ident()
     with _lock:
         if not _diverting:

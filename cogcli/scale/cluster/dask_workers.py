@@ -284,7 +284,7 @@ class DaskWorkers:
         return found
 
     def close(self) -> None:
-        """End the connection. Lines that run go on to their ends."""
+        """Close the connection. Running lines continue to their ends."""
         for address, worker in self._workers.items():
             if worker.is_apart:
                 self._connection.end_stay(address, worker.returned)

@@ -117,7 +117,7 @@ def _find_reasons(catalog: Catalog, selection: SelectionOptions) -> dict[str, li
 
 
 def compare_versions(expected: Versions, found: Versions) -> list[str]:
-    """Return in words how the versions of a worker differ; empty if they do not."""
+    """Return how the versions of a worker differ, as text; empty if they are equal."""
     pairs = zip(Versions._fields, expected, found, strict=True)
     return [
         f"it has {name} {theirs}, the batch {ours}"
@@ -127,7 +127,7 @@ def compare_versions(expected: Versions, found: Versions) -> list[str]:
 
 
 def compare_facts(expected: WorkerFacts, found: WorkerFacts) -> list[str]:
-    """Return in words how a worker differs from the batch; empty if it does not."""
+    """Return how a worker differs from the batch, as text; empty if it does not."""
     specs = _find_unequal(expected.pins, found.pins)
     if expected.specs != found.specs and not specs:
         specs = ["a spec"]

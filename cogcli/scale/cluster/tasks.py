@@ -132,7 +132,7 @@ def _find_differences(first: Json) -> list[str]:
 
 
 def _find_stale_modules(facts: WorkerFacts) -> Iterator[str]:
-    """Yield in words each module that this process imported before its source was changed."""
+    """Yield a text for each module that this process imported before its source was changed."""
     for module, digest in facts.modules.items():
         if module not in sys.modules:
             _sources[module] = digest
