@@ -46,7 +46,7 @@ class FirstState(Record):
     reasoning: FirstReasoning
 
 
-def _from_first(state: Json) -> Json:
+def _migrate_first(state: Json) -> Json:
     """Return the state of version 0 in version 1: times have a zone, and there is a goal."""
     first = read_record(FirstState, state)
     execution, reasoning = first.execution, first.reasoning
@@ -67,7 +67,7 @@ def _with_zones(entries: list[TimedEntry]) -> list[Json]:
     ]
 
 
-_MIGRATIONS: Final[dict[int, Migration]] = {0: _from_first}
+_MIGRATIONS: Final[dict[int, Migration]] = {0: _migrate_first}
 
 
 class ExecutionState(NamedTuple):

@@ -223,7 +223,7 @@ def _match_name(
     named = [each for each in waiting if name in (each.view.action, each.view.gate)]
     if named:
         return _require_one(named, name, waiting)
-    return _of_episode(settings, waiting, name)
+    return _requests_of_episode(settings, waiting, name)
 
 
 def _require_one(
@@ -244,7 +244,7 @@ def _require_one(
     return matches
 
 
-def _of_episode(
+def _requests_of_episode(
     settings: Settings, waiting: list[WaitingRequest], name: str
 ) -> list[WaitingRequest]:
     """Return the requests of the episode that a word names, which may be outside the runs directory."""

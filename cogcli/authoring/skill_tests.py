@@ -98,7 +98,7 @@ def _find_files(settings: Settings, word: str, files: Sequence[CaseFile]) -> lis
     """Return the case files at a path, or of the skills that a pattern names. Raise UsageError
     `usage.value`."""
     if _is_path(word):
-        found = _at_path(word, files)
+        found = _case_files_at(word, files)
     else:
         skill_pattern = word.partition("/")[0]
         found = [file for file in files if fnmatchcase(file.skill_id, skill_pattern)]
@@ -131,7 +131,7 @@ def _case_files(settings: Settings) -> list[CaseFile]:
     )
 
 
-def _at_path(word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
+def _case_files_at(word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
     """Return the case files at a path: a case file, a directory that contains some, or the file of
     a skill.
     """

@@ -98,10 +98,10 @@ class Lines:
         """After `objects`: the line before which reading stopped; with `torn` it is the last line."""
 
     def __iter__(self) -> Iterator[NumberedLine]:
-        for lines in self._by_chunk():
+        for lines in self._lines_by_chunk():
             yield from lines
 
-    def _by_chunk(self) -> Iterator[list[NumberedLine]]:
+    def _lines_by_chunk(self) -> Iterator[list[NumberedLine]]:
         """Yield the lines that end in each chunk."""
         first = rest = b""
         number = 0
@@ -148,7 +148,7 @@ class Lines:
         memory.
         """
         checksums = Checksums() if sound else None
-        chunks = self._by_chunk()
+        chunks = self._lines_by_chunk()
         for lines in chunks:
             for part in _split_batches(lines):
                 batch: list[LineObject] = []

@@ -56,9 +56,9 @@ class PlanProjection:
         if plan.rationale is not None:
             self._head["rationale"] = plan.rationale
         if plan.step_records is None:
-            self.steps = list(self._from_labels(plan.steps))
+            self.steps = list(self._steps_from_labels(plan.steps))
         else:
-            self.steps = list(self._from_records(plan.step_records))
+            self.steps = list(self._steps_from_records(plan.step_records))
         self._by_id = {}
         for step in self.steps:
             if self._by_id.setdefault(step["id"], step) is not step:
@@ -67,7 +67,7 @@ class PlanProjection:
                     f"two steps of the plan are called `{id}`: evidence goes to the first"
                 )
 
-    def _from_records(self, records: list[object]) -> Iterator[Json]:
+    def _steps_from_records(self, records: list[object]) -> Iterator[Json]:
         for position, record in enumerate(records, 1):
             if type(record) is not dict:
                 self._on_repair(f"step record {position} is not an object: passed over")
@@ -91,7 +91,7 @@ class PlanProjection:
                 **{key: value for key, value in record.items() if key.startswith("x-")},
             }
 
-    def _from_labels(self, labels: list[object]) -> Iterator[Json]:
+    def _steps_from_labels(self, labels: list[object]) -> Iterator[Json]:
         for position, label in enumerate(labels, 1):
             if type(label) is not str:
                 self._on_repair(f"plan label {position} is not text: passed over")

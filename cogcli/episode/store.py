@@ -148,7 +148,12 @@ class Store:
         """
         if "/" in text or os.sep in text or text in (".", "..") or text.endswith(SUFFIX):
             return _checked_directory(text)
-        for find in (self._by_name, self._by_id, self._by_prefix, self._by_trace_id):
+        for find in (
+            self._find_by_name,
+            self._find_by_id,
+            self._find_by_prefix,
+            self._find_by_trace_id,
+        ):
             found = find(text)
             if len(found) > 1:
                 raise _ambiguous_id_error(text, found)
@@ -167,7 +172,7 @@ class Store:
         faults = [] if archives is None else archives.find_faults()
         return ", ".join(Path(fault.file).name for fault in faults)
 
-    def _by_name(self, text: str) -> list[str]:
+    def _find_by_name(self, text: str) -> list[str]:
         match = _NAME.fullmatch(text)
         if match is None:
             return []
@@ -178,7 +183,7 @@ class Store:
         found = self._indexed_ids("ep_", skip=back, limit=1)
         return self.ids()[back : back + 1] if found is None else found
 
-    def _by_id(self, text: str) -> list[str]:
+    def _find_by_id(self, text: str) -> list[str]:
         if not is_episode_id(text):
             return []
         if (self.runs_dir / text).is_dir():
@@ -186,7 +191,7 @@ class Store:
         archives = open_archives(self.runs_dir)
         return [text] if archives is not None and archives.has(text) else []
 
-    def _by_prefix(self, text: str) -> list[str]:
+    def _find_by_prefix(self, text: str) -> list[str]:
         if not _PREFIX.fullmatch(text):
             return []
         found = self._indexed_ids(text)
@@ -197,7 +202,7 @@ class Store:
 
         return find_indexed_ids(self.runs_dir, prefix, skip=skip, limit=limit)
 
-    def _by_trace_id(self, text: str) -> list[str]:
+    def _find_by_trace_id(self, text: str) -> list[str]:
         return [row.id for row in self.by_trace(text)] if is_trace_id(text) else []
 
 
@@ -205,7 +210,7 @@ def _checked_directory(text: str) -> Path:
     """Return the directory at a path that a user typed."""
     path = Path(text)
     if not os.path.isdir(path):
-        if (archived := _in_archive(path)) is not None:
+        if (archived := _archived_path(path)) is not None:
             return archived
         raise _unknown_episode_error(text)
     has_files = any(os.path.lexists(path / name) for name in (EVENTS, STATE))
@@ -214,7 +219,7 @@ def _checked_directory(text: str) -> Path:
     return path.resolve()
 
 
-def _in_archive(path: Path) -> Path | None:
+def _archived_path(path: Path) -> Path | None:
     """Return the path of the archived episode that `ARCHIVE/ID` names, or `ARCHIVE` if it has only one.
 
     Raise UsageError for an archive of several, and UnusableEnvironment `archive.unreadable`.

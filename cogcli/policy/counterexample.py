@@ -169,7 +169,7 @@ def _drop_facts(packs: ComparedPacks, case: CallCase, relation: str) -> CallCase
         for start in range(0, len(paths), size):
             block = paths[start : start + size]
             rest = {path: each for path, each in case.facts.items() if path not in block}
-            case = _first_that_differs(packs, [case._replace(facts=rest)], relation) or case
+            case = _find_first_difference(packs, [case._replace(facts=rest)], relation) or case
         size //= 2
     return case
 
@@ -178,15 +178,15 @@ def shrink(packs: ComparedPacks, case: CallCase, relation: str) -> CallCase:
     """Return a smaller call that still differs in this way: with fewer facts and simpler values."""
     case = _drop_facts(packs, case, relation)
     if case.host:
-        case = _first_that_differs(packs, [case._replace(host="")], relation) or case
+        case = _find_first_difference(packs, [case._replace(host="")], relation) or case
     for id in dict.fromkeys(id for held in case.used for id in held):
-        case = _first_that_differs(packs, _with_simpler_use(case, id), relation) or case
+        case = _find_first_difference(packs, _with_simpler_use(case, id), relation) or case
     for path in case.facts:
-        case = _first_that_differs(packs, _with_simpler_fact(case, path), relation) or case
+        case = _find_first_difference(packs, _with_simpler_fact(case, path), relation) or case
     return case
 
 
-def _first_that_differs(
+def _find_first_difference(
     packs: ComparedPacks, cases: Iterable[CallCase], relation: str
 ) -> CallCase | None:
     return next((case for case in cases if relation in packs.compare(case)), None)

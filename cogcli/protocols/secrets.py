@@ -85,9 +85,9 @@ class Secrets:
     def read(self, ref: str) -> str:
         """Return the value of a reference that may be public, such as a user name. Raise the errors of `resolve`."""
         if ref.startswith(_FILE):
-            return _from_file(ref[len(_FILE) :])
+            return _read_file(ref[len(_FILE) :])
         if ref.startswith(_KEYRING):
-            return _from_keyring(ref[len(_KEYRING) :])
+            return _read_keyring(ref[len(_KEYRING) :])
         return self._read_variable(ref.removeprefix(_ENV))
 
     def has(self, ref: str) -> bool:
@@ -116,7 +116,7 @@ class Secrets:
         return value
 
 
-def _from_file(path: str) -> str:
+def _read_file(path: str) -> str:
     try:
         descriptor = os.open(path, _READ)
     except OSError as error:
@@ -146,7 +146,7 @@ def _from_file(path: str) -> str:
     return value
 
 
-def _from_keyring(name: str) -> str:
+def _read_keyring(name: str) -> str:
     service, _, user = name.partition("/")
     try:
         import keyring

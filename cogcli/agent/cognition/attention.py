@@ -124,7 +124,9 @@ def rank(view: Json) -> Json:
 
 
 def rank_in_first_edition(view: Json) -> Json:
-    """Return the 12 references nearest to the goals, as logs of edition 1 record them. Nothing follows from them."""
+    """Return the 12 references nearest to the goals, as logs of edition 1 record them. The result is only recorded, and
+    affects no decision.
+    """
     words = find_words(" ".join(view["goals"]))
     given = [{**event, "trust": "verified"} for event in view["events"]]
     scores = {

@@ -114,7 +114,7 @@ class ModelCalls:
         self._count += 1
         call_id = f"m{self._count}"
         requested = ModelRequested(
-            turn=turn, call_id=call_id, purpose=purpose, request=_to_log(request)
+            turn=turn, call_id=call_id, purpose=purpose, request=_logged_request(request)
         )
         event = self._emit_event(requested)
         logged = request_of_log(event.payload["request"])._replace(
@@ -275,7 +275,7 @@ def tokens_of(request: ModelRequest) -> int:
     return count_request(ESTIMATE.count, request)
 
 
-def _to_log(request: ModelRequest) -> Json:
+def _logged_request(request: ModelRequest) -> Json:
     """Return a request for `model.requested`."""
     payload = request.to_payload()
     del payload["call_id"], payload["timeout_ms"]

@@ -73,7 +73,7 @@ def difference(old: CompiledContext, new: CompiledContext) -> ContextDiff:
     """Return the changes from one context to another. Placements of the first context are listed first, in their
     order.
     """
-    old_sides, new_sides = _by_identity(old), _by_identity(new)
+    old_sides, new_sides = _sides_by_identity(old), _sides_by_identity(new)
     pairs = (
         (
             old_sides.get(key) or _absent_side(new_sides[key]),
@@ -102,7 +102,7 @@ class _Side(NamedTuple):
         return None if self.is_out else self.placed.details["tokens"]
 
 
-def _by_identity(context: CompiledContext) -> dict[bytes, _Side]:
+def _sides_by_identity(context: CompiledContext) -> dict[bytes, _Side]:
     """Return the placements that may have a block, by identity."""
     contents = {block.block_id: block.content for block in context.compilation.assembly.blocks}
     return {

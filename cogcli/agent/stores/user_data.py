@@ -34,7 +34,7 @@ _PROPOSALS: Final = "FROM proposal WHERE tenant_id = ? AND (user_id = ? OR entit
 
 
 def all_rows(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> dict[str, list[Json]]:
-    """Return all rows of a user by table, their JSON as values."""
+    """Return all rows of a user by table. Columns of JSON are returned as parsed values."""
     who = (tenant_id, user_id)
     found = {}
     for table in _TABLES:

@@ -128,11 +128,11 @@ def _find_placements(known: tuple[Placement, ...], word: str, tenant: str) -> li
             suggestion(word, list_names(known))
             or "what the stores did not give for the request was not known"
         )
-        raise UsageError("usage.value", text, hint=hint, next=_in_stores(word, tenant))
+        raise UsageError("usage.value", text, hint=hint, next=_lookup_command(word, tenant))
     return found
 
 
-def _in_stores(word: str, tenant: str) -> tuple[str, ...]:
+def _lookup_command(word: str, tenant: str) -> tuple[str, ...]:
     """Return the command that looks up a memory or an entity in the stores now."""
     if _MEMORY_ID.fullmatch(word):
         return (f"cogcli memory ls --why {word} --tenant {quote(tenant)}",)

@@ -557,7 +557,7 @@ class _Proposal:
         configured = [root.path for root in self.settings.roots if root.by_project]
         home = os.path.realpath(self.home)
         roots = [root for root in (*configured, *self.roots) if os.path.realpath(root) != home]
-        names = [_toml_string(self._from_home(root)) for root in dict.fromkeys(roots)]
+        names = [_toml_string(self._path_from_home(root)) for root in dict.fromkeys(roots)]
         lines = [f"registry = [{', '.join(names)}]"] if names else []
         for root in self.roots:
             if os.path.realpath(root) != home:
@@ -575,11 +575,11 @@ class _Proposal:
         return [
             "",
             f"# {what}",
-            f"[roots.{_toml_string(self._from_home(root))}]",
+            f"[roots.{_toml_string(self._path_from_home(root))}]",
             'contracts = "lenient"',
         ]
 
-    def _from_home(self, root: str) -> str:
+    def _path_from_home(self, root: str) -> str:
         try:
             return os.path.relpath(root, self.home).replace(os.sep, "/")
         except ValueError:  # another drive

@@ -148,7 +148,7 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
     prefix = prefix if prefix[:1].isalpha() else f"API_{prefix}"
     schemes = list(_usable_schemes(document))
     if any(scheme.header is None or scheme.word not in _PLAIN_WORDS for scheme in schemes):
-        return _by_scheme(schemes, prefix)
+        return _credentials_by_scheme(schemes, prefix)
     token, headers, taken = "", dict[str, str](), dict[str, str]()
     for scheme in schemes:
         if scheme.key.lower() in taken:
@@ -176,7 +176,7 @@ def _usable_schemes(document: ApiDocument) -> Iterator[Scheme]:
                 yield scheme
 
 
-def _by_scheme(schemes: list[Scheme], prefix: str) -> Credentials:
+def _credentials_by_scheme(schemes: list[Scheme], prefix: str) -> Credentials:
     auth: dict[str, Json] = {}
     for scheme in schemes:
         keys = sum("api_key" in entry for entry in auth.values())

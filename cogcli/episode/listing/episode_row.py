@@ -164,7 +164,7 @@ def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = Tr
         except UnreadableFile as error:
             raise no_log_error(folder, error) from error
         if log.foreign or MANIFEST not in names:
-            return _from_log(folder)._replace(fault=fault)
+            return _row_from_log(folder)._replace(fault=fault)
         return _read_sealed_row(folder, log, fault)
 
 
@@ -175,7 +175,7 @@ def _read_sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
         fault = _summary_fault(summary, log)
         if not fault:
             return summary
-    row = _from_log(folder)
+    row = _row_from_log(folder)
     if row.started_at is None and summary is not None:  # no line of the log can be read
         row = summary
     return SealedRow._make(row)._replace(fault=fault or f"{SUMMARY} cannot be read")
@@ -185,8 +185,8 @@ def _without_log(folder: Folder, names: Collection[str]) -> EpisodeRow:
     """Return the row of a directory without a log. The log is missing if the id has the form of
     cogcli's ids or there is a manifest."""
     if STATE not in names:
-        return _from_log(folder)
-    row = _from_state(folder)
+        return _row_from_log(folder)
+    row = _row_from_state(folder)
     missing = MANIFEST in names or is_own_id(folder.path.name)
     return row._replace(fault=f"{EVENTS} does not exist" if missing else "")
 
@@ -240,7 +240,7 @@ def _row_from_summary(folder: Folder) -> EpisodeRow | None:
     return SealedRow._make(row)
 
 
-def _from_log(folder: Folder) -> EpisodeRow:
+def _row_from_log(folder: Folder) -> EpisodeRow:
     first, last, resumed = _ends_of_log(folder)
     if not first:
         return _first_row(folder, None, _status_from_events(folder, (), last))
@@ -291,7 +291,7 @@ def _row_from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
     )
 
 
-def _from_state(folder: Folder) -> EpisodeRow:
+def _row_from_state(folder: Folder) -> EpisodeRow:
     try:
         state = read_record(SharedState, read_document(folder, STATE))
     except (UnreadableFile, InvalidJson) as error:

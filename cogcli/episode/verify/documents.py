@@ -207,7 +207,7 @@ class DocumentCheck:
                 expected=describe_content(expected.sha256, expected.size), found=describe_content("", size),
             )  # fmt: skip
         try:
-            return _differs(name, self._folder.chunks(name), expected.chunks())
+            return _build_difference(name, self._folder.chunks(name), expected.chunks())
         except UnreadableFile:
             return error_finding("file.unreadable", name, 0, "cannot be read")
 
@@ -340,7 +340,9 @@ class DocumentCheck:
         if is_signature(manifest.get("signature")):
             expected = with_signature(expected, manifest)
         if data != (whole := to_bytes(expected)):
-            yield _differs(MANIFEST, [data], [whole], "is not what the log and the files say")
+            yield _build_difference(
+                MANIFEST, [data], [whole], "is not what the log and the files say"
+            )
 
 
 def _can_be_listed(name: str) -> bool:
@@ -354,7 +356,7 @@ def named_content(file: FileEntry) -> str:
     return describe_content(f"{file.sha256 or '':.80}", file.size_bytes)
 
 
-def _differs(
+def _build_difference(
     name: str,
     found: Iterable[bytes],
     expected: Iterable[bytes],

@@ -264,7 +264,7 @@ class LogReading:
         if row_of(event.event_type).projected:
             self.evidence = event
             if number in projections and self.lines.chained:
-                yield from self._at_projection(number, event)
+                yield from self._check_projection(number, event)
         elif event.phase == "terminate":
             self.evidence = None  # it was of the run before its end
 
@@ -278,7 +278,7 @@ class LogReading:
         self._repairs.clear()
         return found
 
-    def _at_projection(self, number: int, event: Event) -> Iterator[Finding]:
+    def _check_projection(self, number: int, event: Event) -> Iterator[Finding]:
         named: dict[str, None] = {}
 
         def note(text: bytes) -> str:

@@ -99,7 +99,7 @@ def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
         case RuntimeErrorBase():
             return error
         case MCPError():
-            return _of_code(error.code, error.message, error.data, left=left)
+            return _error_from_code(error.code, error.message, error.data, left=left)
         case ValidationError():
             return ServerFaultError("call.server-error", _validation_text(error), left=left)
     if _is_transport(error):
@@ -111,7 +111,7 @@ def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
     return ServerFaultError("call.server-error", text, left=left)
 
 
-def _of_code(code: int, message: str, data: object, *, left: bool) -> RuntimeErrorBase:
+def _error_from_code(code: int, message: str, data: object, *, left: bool) -> RuntimeErrorBase:
     for beginning, kind, own, words in _SDK_ERRORS:
         if message.startswith(beginning):
             return kind(own, words, left=left)

@@ -25,7 +25,9 @@ def _check_operation(operation: str) -> str:
 
 
 def _check_module(raw: Json, report: ProblemReport) -> None:
-    """Report modules that no service may name: of the standard library, and of this package but the shipped ones."""
+    """Report a module that services must not use: one of the standard library, or one of this package that is not
+    shipped for services.
+    """
     module = text_at(raw, "module")
     if module is None:
         return

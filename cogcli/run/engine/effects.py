@@ -125,7 +125,7 @@ class CallSpeed:
 
 
 class Turn(NamedTuple):
-    """Wait until no outstanding call has a lower position in the log."""
+    """An effect: wait until no outstanding call has a lower position in the log."""
 
     position: float
 
