@@ -220,8 +220,8 @@ BUGS = (
     Bug(
         "an agent that sees what its log does not hold",
         "agent/cognition/observer.py",
-        "self._close(event._replace(payload=mask_payload(event.payload, BY_NAME)))",
-        "self._close(event)",
+        "self._close_step(event._replace(payload=mask_payload(event.payload, BY_NAME)))",
+        "self._close_step(event)",
         flow="agent",
         kills=(0,),
     ),
