@@ -20,7 +20,7 @@ from cogcli.declarations import options
 pytestmark = pytest.mark.sampled(8)
 
 DECLARATION = """
-    pace: int = _option(
+    pace: int = _declare_option(
         IntegerOption(1, 9),
         "--pace N",
         "steps a minute",
