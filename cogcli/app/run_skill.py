@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 from cogcli.app.file_scope import find_reads, with_file_scope
 from cogcli.app.registry import open_registry
@@ -61,11 +62,27 @@ def run_requested(
 
 def require_known_logins(settings: Settings, catalog: Catalog, options: RunOptions) -> None:
     """Raise ServiceResolutionError `service.login` if a capability needs a login that this user does not have."""
-    if any("login" in service.settings for service in catalog.services.values()):
-        from cogcli.app.login_needs import require_logins  # most services have no login
-
+    if _has_logins(catalog):
         selection = SelectionOptions.of(options, settings.environ)
-        require_logins(catalog, selection, settings.environ, settings.clock.now())
+        chains = list(_login_needs().select_chains(catalog, selection))
+        _require_logins(settings, catalog, chains)
+
+
+def _login_needs() -> ModuleType:
+    from cogcli.app import login_needs  # most services have no login
+
+    return login_needs
+
+
+def _has_logins(catalog: Catalog) -> bool:
+    return any("login" in service.settings for service in catalog.services.values())
+
+
+def _require_logins(
+    settings: Settings, catalog: Catalog, chains: Collection[Sequence[str]]
+) -> None:
+    if _has_logins(catalog):
+        _login_needs().require_logins(catalog, chains, settings.environ, settings.clock.now())
 
 
 def build_options(settings: Settings, flag_values: Json) -> RunOptions:
@@ -155,6 +172,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         agent_of=partial(agent_of, settings),
         export=_trace_exporter(settings),
         hooks=_hook_sender(settings),
+        require_logins=partial(_require_logins, settings),
         pauses_for_input=True,
     )
 

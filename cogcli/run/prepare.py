@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -417,6 +417,9 @@ class RunEnvironment(NamedTuple):
     """Passes a question that a service asks inside a call to a person. None if no one is asked."""
     person: PersonAtTerminal | None = None
     """Who answers the questions of services at the terminal, while a call is open. None for no one."""
+    require_logins: Callable[[Catalog, Collection[Sequence[str]]], None] | None = None
+    """Raises ServiceResolutionError `service.login` if all services of one of these chains need a login that this user
+    lacks. A resumed run calls it before it starts anything. None for no such check."""
     pauses_for_input: bool = False
     """Whether the run waits for a person if a service leaves a call unfinished and asks for input."""
     on_progress: Callable[[ProgressNotice], None] | None = None

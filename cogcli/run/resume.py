@@ -269,6 +269,7 @@ class _Resumption(NamedTuple):
         if not (request.abort or request.only_rejects):
             self._require_time()
         catalog, selection, selected, changed = self._load_specs()
+        self._require_logins(catalog, selected)
         answers = match_answers(log, request.approve, request.reject)
         given = match_inputs(log, request.inputs, self.directory.name)
         approver = Approver(request.by, request.reason, request.signatures)
@@ -314,6 +315,23 @@ class _Resumption(NamedTuple):
                 if waiting is None:
                     raise
                 return pause_in_doubt(journal, waiting, error, control)
+
+    def _require_logins(self, catalog: Catalog, selected: Mapping[str, BindingChain]) -> None:
+        """Raise ServiceResolutionError `service.login` if a step that is not done needs a login that does not exist.
+
+        A closed run needs none, and a call in doubt may be decided without one. Calls in nested skills, gates and the
+        calls of agents are checked when they come.
+        """
+        require, request = self.environment.require_logins, self.request
+        skill = catalog.skills.get(start_of(self.started).skill.id)
+        if require is None or skill is None or self._is_closed:
+            return
+        if request.only_rejects or request.in_doubt:
+            return
+        done = {step for run, step in self.log.closings if run == self.log.root}
+        called = [catalog.capability(step.uses) for step in skill.steps if step.id not in done]
+        chains = [selected[each.id] for each in called if each is not None and each.id in selected]
+        require(catalog, [[each.service_id for each in chain.members] for chain in chains])
 
     @contextmanager
     def _open_agent(self, agent: AgentRun | None) -> Iterator[None]:

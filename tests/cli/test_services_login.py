@@ -107,6 +107,26 @@ def test_a_login_serves_runs_until_it_is_ended(desktop: Any, desk: Desk) -> None
     desktop.run("run", "demo.add", "-p", "a=2").assert_exit(3)
 
 
+def test_a_resume_says_a_missing_login_before_it_records_an_answer(desktop: Any) -> None:
+    capability = desktop.root / "capabilities/demo.number.add.yaml"
+    capability.write_text(capability.read_text() + "safety: {requires_confirmation: true}\n")
+    desktop.started("services", "login", "sums").assert_ok()
+    desktop.run("run", "demo.add", "-p", "a=2").assert_exit(5)
+    desktop.run("services", "logout", "sums").assert_ok()
+    before = (desktop.episode / "events.jsonl").read_bytes()
+    approve = ("resume", "@last", "--approve", "demo.number.add", "--json")
+    refused = desktop.run(*approve).assert_exit(3)
+    assert refused.json["error"]["code"] == "service.login"
+    assert "cogcli services login sums" in refused.err
+    assert (desktop.episode / "events.jsonl").read_bytes() == before
+    desktop.started("services", "login", "sums").assert_ok()
+    done = desktop.started(*approve).assert_ok()
+    assert done.json["outputs"] == {"sum": 42}
+    desktop.run("run", "demo.add", "-p", "a=2").assert_exit(5)
+    desktop.run("services", "logout", "sums").assert_ok()
+    desktop.run("resume", "@last", "--reject", "demo.number.add").assert_exit(4)
+
+
 PACK = """
 contract_meta: {contract_version: '1.0'}
 pack_meta: {pack_id: sums, pack_version: 1.0.0, defaults: {safety_mode: network}}
