@@ -48,21 +48,48 @@ class WaitingRequest(NamedTuple):
     """Whether its run goes on with other calls meanwhile, as a session of a gateway does."""
 
 
+class WaitingForms(NamedTuple):
+    """What services ask a person for in one waiting run."""
+
+    episode_id: str
+    asked: list[InputRequested]
+
+
+class WaitingQuestions(NamedTuple):
+    """All that waiting runs ask people."""
+
+    approvals: list[WaitingRequest]
+    forms: list[WaitingForms]
+
+
 def list_requests(
     settings: Settings, warn: Callable[[CogcliError], None], global_flags: str = ""
 ) -> list[WaitingRequest]:
     """Return the open requests of all waiting runs and of sessions that are alive, newest first.
 
     `warn` gets the errors of logs that cannot be read."""
+    return list_questions(settings, warn, global_flags).approvals
+
+
+def list_questions(
+    settings: Settings, warn: Callable[[CogcliError], None], global_flags: str = ""
+) -> WaitingQuestions:
+    """Return the same requests, and the forms that waiting runs have of services, those of the newest run first."""
     requests: list[WaitingRequest] = []
+    forms: list[WaitingForms] = []
     for row in list_episodes(settings, WAITING, None):
         if not _may_have_requests(row):
             continue
         try:
-            requests += questions_of(settings, row, global_flags).approvals
+            open_ones = questions_of(settings, row, global_flags)
         except CogcliError as error:
             warn(error)
-    return sorted(requests, key=lambda each: each.view.requested_at, reverse=True)
+            continue
+        requests += open_ones.approvals
+        if open_ones.inputs:
+            forms.append(WaitingForms(row.id, open_ones.inputs))
+    newest = sorted(requests, key=lambda each: each.view.requested_at, reverse=True)
+    return WaitingQuestions(newest, forms)
 
 
 class RecordedAnswer(NamedTuple):

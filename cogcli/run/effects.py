@@ -2,7 +2,8 @@
 
 1. A call is listed from its write-ahead record on, unless no attempt can have left the process.
 2. Its state is `done` if the log holds its answer, `failed` if the answer was an error, otherwise `in doubt`. A call
-   that a person skipped or failed because of the doubt stays `in doubt`.
+   that a person skipped or failed because of the doubt stays `in doubt`. A call that its service left unfinished is
+   `waiting for input` until it is sent again with the answer.
 3. The first event of a rerun lists the effects of the earlier run, and they are listed here too. A call in this log
    replaces a listed one with the same step path.
 4. Of an idempotent call only the key and the input hash are kept, so that a repeat uses the same key.
@@ -24,6 +25,7 @@ from cogcli.run.log_index import LogIndex
 DONE: Final = "done"
 FAILED: Final = "failed"
 IN_DOUBT: Final = "in doubt"
+UNFINISHED: Final = "waiting for input"
 _KEPT: Final = ("effect", "idempotent")
 
 
@@ -95,12 +97,14 @@ def may_have_left(recording: LogIndex, intent: Event) -> bool:
 
 def _find_outcome(recording: LogIndex, intent: Event) -> tuple[str, Json | None]:
     """Return the state of a call and its output. The state is empty if no attempt can have left the process."""
-    key = (intent.run_id, intent.step_id)
+    key = (intent.run_id or "", intent.step_id or "")
     end, decision = recording.closings.get(key), recording.decisions.get(key)
     closing = StepFinished.of(end.payload) if end else None
     output = _find_output(recording.answers.get(key), closing, decision)
     if output is not None:
         return DONE, output
+    if closing is None and decision is None and recording.is_unfinished(*key):
+        return UNFINISHED, None
     if closing is None or decision is not None:
         return IN_DOUBT, None
     return (FAILED if any(map(_may_have_left, closing.attempts or ())) else ""), None

@@ -211,6 +211,12 @@ class LogIndex:
             }
         )
 
+    def is_unfinished(self, run_id: str, step_id: str) -> bool:
+        """Return whether the service left the last attempt of a call unfinished, and waits for a person's answer."""
+        repeats = self.repeats.get((run_id, step_id), ())
+        last = max((CallRetried.of(event.payload).attempt for event in repeats), default=1)
+        return (run_id, step_id, last) in self.inputs
+
     @property
     def form_answers(self) -> dict[tuple[str, str, int], Continuation]:
         """People's answers to services, by the same keys as `inputs`."""

@@ -66,7 +66,7 @@ class EffectQuestion(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The states of the effects (`done`, `failed`, `in doubt`) without duplicates, joined with commas."""
+        """The states of the effects (`run/effects.py`) without duplicates, joined with commas."""
         return ", ".join(dict.fromkeys(effect.state for effect in self.effects))
 
     def to_payload(self) -> Json:

@@ -242,6 +242,69 @@ def test_a_terminal_asks_for_each_field(project: Any) -> None:
 
 
 @pytest.mark.sampled(3)
+def test_a_rerun_of_a_run_that_waits_says_that_the_call_waits(project: Any) -> None:
+    write_asking(project, effects="true")
+    ask(project)
+    refused = project.run("rerun", "@last", "--json").assert_exit(2)
+    assert refused.json["error"]["code"] == "rerun.effects"
+    assert "ask (desk.name.ask, waiting for input)" in refused.json["error"]["message"]
+    assert "in doubt" not in refused.json["error"]["message"]
+    project.run("rerun", "@last", "--effects", "ask=repeat").assert_exit(5)
+    assert calls_of(project) == ["asked", "asked"]
+    done = project.run("resume", "@last", "--answer", ANSWER, "--json").assert_ok()
+    assert done.json["outputs"] == {"text": "accept {'name': 'Ada'} state-1"}
+
+
+def test_a_rerun_at_a_terminal_asks_for_each_field(project: Any) -> None:
+    pytest.importorskip("pexpect")
+    from support.terminal import Terminal
+
+    write_asking(project)
+    ask(project)
+    terminal = Terminal(project, "rerun", "@last")
+    terminal.until("decline")
+    terminal.process.send("y\r")
+    terminal.until("name (string)")
+    terminal.process.send("Ada\r")
+    screen = terminal.finish()
+    assert terminal.process.exitstatus == 0, screen
+    (given,) = events_named(project, "input.given")
+    assert given["answers"] == {"who": {"name": "Ada"}}
+
+
+def test_the_inbox_names_the_run_and_the_command_that_answers(project: Any) -> None:
+    write_asking(project)
+    ask(project)
+    listed = project.run("approvals", "ls").assert_ok()
+    assert "waits for input, step ask: `asks` asks: Who are you?" in listed.err
+    assert "--answer decline" in listed.err
+    found = project.run("approvals", "ls", "--json").assert_ok().json
+    assert found["approvals"] == []
+    (form,) = found["input_requests"]
+    assert (form["episode_id"], form["step_id"]) == (project.episode.name, "ask")
+    project.run("resume", "@last", "--abort").assert_ok()
+    assert project.run("approvals", "ls", "--json").json["input_requests"] == []
+
+
+def test_a_hook_is_called_for_a_form_once(project: Any) -> None:
+    write_asking(project)
+    script = project.root.parent / "hook.py"
+    script.write_text(
+        "import sys\nopen(sys.argv[1], 'a').write(sys.stdin.read().strip() + '\\n')\n"
+    )
+    command = [sys.executable, str(script), str(script.with_name("messages"))]
+    settings = project.home / ".config/cogcli/config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f"[hooks]\non_pause = {json.dumps(command)}\n")
+    ask(project)
+    project.run("resume", "@last").assert_exit(5)
+    (message,) = map(json.loads, script.with_name("messages").read_text().splitlines())
+    assert (message["hook"], message["status"], message["requests"]) == ("on_pause", "pending", [])
+    assert message["input_requests"] == [
+        {"step": "ask", "service": "desk", "message": "`asks` asks: Who are you?"}
+    ]
+
+
 def test_a_program_answers_the_form(project: Any) -> None:
     write_asking(project)
     opened = Project(project.root, environ=project.env)

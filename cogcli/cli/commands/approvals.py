@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from cogcli.app import approvals
-from cogcli.app.approvals import WaitingRequest
+from cogcli.app.approvals import WaitingForms, WaitingRequest
 from cogcli.app.episodes import find_unreadable, unreadable_warning
 from cogcli.app.signed_answers import sign_requests
 from cogcli.base.errors import OK
 from cogcli.base.system import current_user
+from cogcli.base.terminal_text import visible
 from cogcli.cli.approval_screen import write_request
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, report_empty_list, show
@@ -23,6 +24,7 @@ from cogcli.cli.live_run import report_result, resume_run
 from cogcli.cli.options import SAFETY, Flags, ListFlags, argument, command, switch, text
 from cogcli.cli.render_error import next_lines
 from cogcli.declarations.value_types import Json
+from cogcli.episode.history import input_flags
 from cogcli.report.humanize import fuzzy_time, short_episode
 from cogcli.run.answers import Approver
 from cogcli.run.resume import ResumeRequest
@@ -65,14 +67,18 @@ def ls(
         context.warn(unreadable_warning(unreadable))
     if answered:
         return _list_answers(context, role, flags)
-    found = approvals.list_requests(context.settings, context.warn, context.again)
+    found, forms = approvals.list_questions(context.settings, context.warn, context.again)
     kept = [
         each for each in found if role is None or role in each.view.roles or not each.view.roles
     ]
     context.own["approvals"] = [each.view.to_payload() for each in kept]
-    if not kept:
+    context.own["input_requests"] = [
+        {"episode_id": each.episode_id, **asked.json} for each in forms for asked in each.asked
+    ]
+    _note_forms(context, forms)
+    if not kept and not forms:
         report_empty_list(context, "request", [("--role", role)], lambda: len(found))
-    if not context.json:
+    if not context.json and (kept or not forms):
         show(
             context,
             _request_columns(context),
@@ -81,6 +87,25 @@ def ls(
             whole=True,
         )
     return OK
+
+
+def _note_forms(context: CommandContext, forms: Sequence[WaitingForms]) -> None:
+    """Name on stderr, unless `-q`, the runs that wait for input for a service, which is no approval, and the commands
+    that answer.
+    """
+    if context.screen.quiet or context.json:
+        return
+    for each in forms:
+        episode = short_episode(each.episode_id)
+        for asked in each.asked:
+            context.note(
+                visible(f"{episode} waits for input, step {asked.step_id}: {asked.reason}")
+            )
+        commands = [
+            f"cogcli resume {episode} {flag}{context.again}" for flag in input_flags(each.asked)
+        ]
+        for line in next_lines(commands):
+            context.screen.notify_line(line)
 
 
 def _list_answers(context: CommandContext, role: str | None, flags: ListFlags) -> int:
