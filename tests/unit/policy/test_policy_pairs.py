@@ -19,7 +19,6 @@ from cogcli.app.policy_prover import Z3Solver
 Raw = dict[str, Any]
 Change = Callable[[Raw], object]
 AGE = {"var": "order.age_days"}
-OVER_30 = {">": [AGE, 30]}
 LOOKUP = {"capabilities": ["orders.lookup"]}
 
 
@@ -105,7 +104,8 @@ def _enum(*values: Any) -> Change:
 DENY, REFUSE, ESCALATE = _rules(_rule("deny")), _rules(_rule("refuse")), _rules(_rule("escalate"))
 GATE = "GATE_OPERATOR"
 IS_VIP = {"==": [{"var": "user.role"}, "vip"]}
-BROKEN = _verdict("deny", reason="obligation")
+IS_91 = {"==": [{"*": [AGE, 7]}, 91]}
+NO_HOST = _section("tooling_layer", hosts=[])
 DAY = {"id": "day", "applies_to": LOOKUP, "per": "user", "max": 0}
 
 
@@ -138,6 +138,9 @@ DAY = {"id": "day", "applies_to": LOOKUP, "per": "user", "max": 0}
          [_shown("narrower", ALLOWED, _verdict("deny"), {"run": {"safety_mode": "read_only", **more}})
           for more in [{}]]),
         (_nothing, _rules({**_rule("deny"), "mode": "shadow"}), "equal", []),
+        (_all(NO_HOST, DENY), NO_HOST, "wider", [_shown("wider", _verdict("deny"), ALLOWED)]),
+        (_rules(_rule("deny", {"and": [IS_91, False]})), _rules(_rule("deny", IS_91)), "narrower",
+         [_shown("narrower", ALLOWED, _verdict("deny"), {"order": {"age_days": 13}})]),
         (_nothing, _section("policy_layer", limits=[DAY]), "narrower",
          [_shown("narrower", ALLOWED, _verdict("deny", rule="", reason="limit_exceeded:day"), {"limits": {"day": 0}})]),
         (_rules(_rule("allow", args={"amount": {"enum": [True]}})), _nothing, "wider", None),

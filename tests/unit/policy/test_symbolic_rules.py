@@ -222,6 +222,8 @@ OPEN_LISTS = [{"order.l": each} for each in ([], ["x"], ["x", "y"], [1], None, "
         ({"==": [{"substr": [T, 0, 1]}, "x"]}, _text("xy", "yx", None), {"substr"}),
         ({"<": [1, {"%": [A, 3]}]}, _number(5, 4, "x", None), {"%"}),
         ({"==": [{"reduce": [L, {"var": "current"}, None]}, "x"]}, OPEN_LISTS[:3], {"reduce"}),
+        ({"==": [{"reduce": [L, {"var": "current"}, None]}, None]}, OPEN_LISTS[:2], {"reduce"}),
+        ({"!!": {"reduce": [L, {"var": "current"}, True]}}, [{"order.l": []}], {"reduce"}),
         ({"==": [L, ["x"]]}, OPEN_LISTS, {"=="}),
         ({"!=": [{"var": "order"}, {"var": "item"}]}, [{"order.x": 1, "item.x": 1}], {"=="}),
         ({"in": [L, [["x"]]]}, OPEN_LISTS, {"=="}),
@@ -236,6 +238,29 @@ def test_what_is_not_understood_may_be_what_the_evaluator_says(
     facts = [each for each in given if "order.x" not in each]
     right = [all_of(reading.pinned(each), reading.expected(each)) for each in facts]
     assert _solve(reading.shared, right) == [True] * len(right)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        *[({name: [L, True]}, bool) for name in ("all", "some", "none")],
+        ({"in": ["x", L]}, bool),
+        ({"cat": [T, "x"]}, str),
+        ({"substr": [T, 1]}, str),
+        *[({name: [L, True]}, list) for name in ("map", "filter")],
+        ({"merge": [L, L]}, list),
+        ({"missing": [{"cat": [T]}]}, list),
+        ({"missing_some": [{"%": [A, 2]}, ["order.b"]]}, list),
+        ({"%": [A, 2]}, None),
+        ({"reduce": [L, True, 1]}, None),
+    ],
+)
+def test_a_result_that_is_open_has_the_kind_of_its_operator(source: Any, kind: Any) -> None:
+    others = {bool: True, str: "y", int: 3, list: ["y"]}
+    for each, value in others.items():
+        reading = _Reading({"==": [source, value]})
+        may = _solve(reading.shared, [reading.found.matches, reading.found.fails])
+        assert may == [kind in (each, None), True]
 
 
 def _read(shared: Readings, condition: Any, side: str = "old", own: str = "") -> RuleReading:
