@@ -147,6 +147,7 @@ MIXED = [(True, True), (False, False), (1, True), (1, "1"), ("x", None), (None, 
         ({"==": [{"var": ["order.a", "x"]}, "x"]}, _number(*ANY)),
         ({">": [{"var": ["order.a", 5]}, 3]}, _number(*ANY)),
         ({"==": [{"var": ["order.a", B]}, 1]}, _two((1, None), (None, 1), (None, None), (2, 1))),
+        *[({"==": [{"var": place}, 1]}, [{"1": 1}, {"1": 2}, {"1.0": 1}, {}]) for place in (1, "1")],
         ({"missing": ["order.a"]}, _number(*ANY)),
         ({"!": {"missing": ["order.a"]}}, _number(*ANY)),
         ({"!!": {"missing": ["order.a", "order.b"]}}, _two((1, 1), (1, None), (None, 1))),
@@ -224,6 +225,7 @@ OPEN_LISTS = [{"order.l": each} for each in ([], ["x"], ["x", "y"], [1], None, "
         ({"==": [{"reduce": [L, {"var": "current"}, None]}, "x"]}, OPEN_LISTS[:3], {"reduce"}),
         ({"==": [{"reduce": [L, {"var": "current"}, None]}, None]}, OPEN_LISTS[:2], {"reduce"}),
         ({"!!": {"reduce": [L, {"var": "current"}, True]}}, [{"order.l": []}], {"reduce"}),
+        ({"==": [{"var": 1.0}, 1]}, [{"1": 1}, {"1": 2}], {"var"}),
         ({"==": [L, ["x"]]}, OPEN_LISTS, {"=="}),
         ({"!=": [{"var": "order"}, {"var": "item"}]}, [{"order.x": 1, "item.x": 1}], {"=="}),
         ({"in": [L, [["x"]]]}, OPEN_LISTS, {"=="}),
@@ -302,6 +304,13 @@ def test_the_same_expression_has_the_same_value_under_both_packs(
         all_of(negated(first.matches), second.matches),
     )
     assert solve(shared.script, [apart]) == [not alike]
+
+
+def test_the_paths_of_open_results_are_those_that_no_call_fixes() -> None:
+    shared = Readings()
+    named = {"in": ["x", {"cat": [{"var": ""}, T, {"var": "request.params.x"}]}]}
+    found = _read(shared, {"and": [named, {"in": ["x", ROLE]}]}, own="agent.role")
+    assert (found.paths, found.inexact) == ({"order.t", "inputs.x"}, {"in"})
 
 
 def test_a_rule_that_was_read_is_not_read_again() -> None:
