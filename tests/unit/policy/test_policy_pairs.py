@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -283,6 +284,8 @@ def _evidence(*names: str) -> Change:
          [("capability orders.lookup", "it changes which facts are known")]),
         (_nothing, lambda raw: raw["pack_meta"]["defaults"].update({"budget": {"turns": 2}}),
          [("setting budget", "it decides about whole runs")]),
+        (_nothing, _section("policy_layer", read_only_actions=True),
+         [("setting read_only_actions", "it decides about whole runs")]),
         (_evidence("order.a"), _evidence("order.a"), []),
         (_evidence("order.a.b"), _evidence("order.a.b"), [("`order.a.b`", "required evidence is a slot and a fact")]),
         (_evidence("order"), _evidence("order.c.d"),
@@ -306,6 +309,25 @@ def test_what_is_not_understood_is_listed_by_name() -> None:
     proof = _prove(old, new)
     why = "whether it is wider: it depends on what `in`, `some` gives"
     assert why in [part.why for part in proof.open_parts]
+
+
+def test_a_solver_that_gave_up_is_not_asked_again() -> None:
+    class Tired:
+        def __init__(self, script: str) -> None: ...
+
+        def check(self, assumptions: Sequence[str]) -> None:
+            assert len(assumptions) == 1
+
+        def value(self, name: str) -> Fraction:
+            raise AssertionError(name)
+
+    packs = []
+    for change in (_nothing, _rules(_rule("deny", IS_91))):
+        change(raw := _base())
+        packs.append(Pack.of(raw))
+    proof = prove(packs[0], packs[1], CAPABILITIES.get, Tired)
+    assert {part.why.partition(": ")[2] for part in proof.open_parts} == {"the solver gave up"}
+    assert (proof.answer, proof.differences) == ("unknown", ())
 
 
 def test_a_skill_and_its_calls_are_kinds_of_their_own() -> None:

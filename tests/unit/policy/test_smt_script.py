@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from cogcli.declarations.value_types import Number
@@ -20,42 +22,202 @@ from cogcli.policy.smt_script import (
 
 
 @pytest.mark.parametrize(
-    ("term", "text"),
+    ("make", "terms", "text"),
     [
-        (all_of(), TRUE),
-        (all_of("a"), "a"),
-        (all_of("a", TRUE, "a"), "a"),
-        (all_of("a", "b", "a"), "(and a b)"),
-        (all_of("a", FALSE), FALSE),
-        (any_of(), FALSE),
-        (any_of("a", FALSE), "a"),
-        (any_of("b", "a"), "(or b a)"),
-        (any_of("a", TRUE, "b"), TRUE),
-        (negated(TRUE), FALSE),
-        (negated(FALSE), TRUE),
-        (negated("a"), "(not a)"),
-        (negated("(not a)"), "a"),
-        (negated("(not (and a b))"), "(and a b)"),
-        (negated("(and a b)"), "(not (and a b))"),
-        (implies("a", "b"), "(or (not a) b)"),
-        (implies(TRUE, "b"), "b"),
-        (implies(FALSE, "b"), TRUE),
-        (either(TRUE, "a", "b"), "a"),
-        (either("c", "a", "a"), "a"),
-        (either(FALSE, "a", "b"), "b"),
-        (either("c", TRUE, "b"), "(or c b)"),
-        (either("c", "c", "b"), "(or c b)"),
-        (either("c", FALSE, "b"), "(and (not c) b)"),
-        (either("c", "(not c)", "b"), "(and (not c) b)"),
-        (either("c", "a", TRUE), "(or (not c) a)"),
-        (either("c", "a", FALSE), "(and c a)"),
-        (either("c", "1", "2"), "(ite c 1 2)"),
-        (equals("a", "a"), TRUE),
-        (equals("a", "b"), "(= a b)"),
+        (all_of, (), TRUE),
+        (all_of, ("a",), "a"),
+        (
+            all_of,
+            (
+                "a",
+                TRUE,
+                "a",
+            ),
+            "a",
+        ),
+        (
+            all_of,
+            (
+                "a",
+                "b",
+                "a",
+            ),
+            "(and a b)",
+        ),
+        (
+            all_of,
+            (
+                "a",
+                FALSE,
+            ),
+            FALSE,
+        ),
+        (any_of, (), FALSE),
+        (
+            any_of,
+            (
+                "a",
+                FALSE,
+            ),
+            "a",
+        ),
+        (
+            any_of,
+            (
+                "b",
+                "a",
+            ),
+            "(or b a)",
+        ),
+        (
+            any_of,
+            (
+                "a",
+                TRUE,
+                "b",
+            ),
+            TRUE,
+        ),
+        (negated, (TRUE,), FALSE),
+        (negated, (FALSE,), TRUE),
+        (negated, ("a",), "(not a)"),
+        (negated, ("(not a)",), "a"),
+        (negated, ("(not (and a b))",), "(and a b)"),
+        (negated, ("(and a b)",), "(not (and a b))"),
+        (
+            implies,
+            (
+                "a",
+                "b",
+            ),
+            "(or (not a) b)",
+        ),
+        (
+            implies,
+            (
+                TRUE,
+                "b",
+            ),
+            "b",
+        ),
+        (
+            implies,
+            (
+                FALSE,
+                "b",
+            ),
+            TRUE,
+        ),
+        (
+            either,
+            (
+                TRUE,
+                "a",
+                "b",
+            ),
+            "a",
+        ),
+        (
+            either,
+            (
+                "c",
+                "a",
+                "a",
+            ),
+            "a",
+        ),
+        (
+            either,
+            (
+                FALSE,
+                "a",
+                "b",
+            ),
+            "b",
+        ),
+        (
+            either,
+            (
+                "c",
+                TRUE,
+                "b",
+            ),
+            "(or c b)",
+        ),
+        (
+            either,
+            (
+                "c",
+                "c",
+                "b",
+            ),
+            "(or c b)",
+        ),
+        (
+            either,
+            (
+                "c",
+                FALSE,
+                "b",
+            ),
+            "(and (not c) b)",
+        ),
+        (
+            either,
+            (
+                "c",
+                "(not c)",
+                "b",
+            ),
+            "(and (not c) b)",
+        ),
+        (
+            either,
+            (
+                "c",
+                "a",
+                TRUE,
+            ),
+            "(or (not c) a)",
+        ),
+        (
+            either,
+            (
+                "c",
+                "a",
+                FALSE,
+            ),
+            "(and c a)",
+        ),
+        (
+            either,
+            (
+                "c",
+                "1",
+                "2",
+            ),
+            "(ite c 1 2)",
+        ),
+        (
+            equals,
+            (
+                "a",
+                "a",
+            ),
+            TRUE,
+        ),
+        (
+            equals,
+            (
+                "a",
+                "b",
+            ),
+            "(= a b)",
+        ),
     ],
 )
-def test_a_term_is_simplified(term: str, text: str) -> None:
-    assert term == text
+def test_a_term_is_simplified(make: Callable[..., str], terms: tuple[str, ...], text: str) -> None:
+    assert make(*terms) == text
 
 
 @pytest.mark.parametrize(

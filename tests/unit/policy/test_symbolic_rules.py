@@ -225,6 +225,8 @@ OPEN_LISTS = [{"order.l": each} for each in ([], ["x"], ["x", "y"], [1], None, "
         ({"==": [{"reduce": [L, {"var": "current"}, None]}, "x"]}, OPEN_LISTS[:3], {"reduce"}),
         ({"==": [{"reduce": [L, {"var": "current"}, None]}, None]}, OPEN_LISTS[:2], {"reduce"}),
         ({"!!": {"reduce": [L, {"var": "current"}, True]}}, [{"order.l": []}], {"reduce"}),
+        ({"!!": {"missing": [""]}}, _number(1, None), {"missing"}),
+        ({"!!": {"missing": ["order.a", ""]}}, _number(1, None), {"missing"}),
         ({"==": [{"var": 1.0}, 1]}, [{"1": 1}, {"1": 2}], {"var"}),
         ({"==": [L, ["x"]]}, OPEN_LISTS, {"=="}),
         ({"!=": [{"var": "order"}, {"var": "item"}]}, [{"order.x": 1, "item.x": 1}], {"=="}),
