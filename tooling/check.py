@@ -4,7 +4,7 @@
 other checks. A seed decides their order, their sample and their generated examples. It follows from the commit, so a
 commit has the same tests everywhere.
 
-`--every-case` leaves no case of a sampled test out. It takes half an hour; it is for a change that reaches far.
+`--every-case` leaves no case of a sampled test out. It takes most of an hour; it is for a change that reaches far.
 `--quick` is for while one edits: the same checks, of the tests those that need neither processes nor seconds.
 `--long` adds the crash, fuzz and peer runs that take minutes, and runs the command as it is installed wherever a test
 runs one; without it they are named as skipped. A long run draws its seed. `--seed N` chooses another one.
