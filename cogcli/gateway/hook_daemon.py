@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -29,6 +28,7 @@ from cogcli.app.settings import Settings
 from cogcli.base import threads
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import CogcliError
+from cogcli.base.file_lock import lock
 from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.search_path import drop_relative_entries
@@ -103,9 +103,9 @@ def main() -> None:
     folder = state_folder(os.environ)
     require_private(folder)
     os.chdir(folder)
-    with open(f"{key}.lock", "wb") as lock:
+    with open(f"{key}.lock", "wb") as file:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file.fileno(), wait=False)
         except OSError:
             return  # another server of the session runs
         with suppress(OSError):
