@@ -280,6 +280,7 @@ def _run_tests(names: list[str], plugins: list[Any]) -> int:
     options = [
         "-x",
         "-q",
+        "--every-case",
         "--assert=plain",
         "-p",
         "no:randomly",
