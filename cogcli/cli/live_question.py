@@ -25,8 +25,6 @@ from cogcli.run.form_answers import fit_answer
 
 _POLL_SECONDS: Final = 0.1
 _NAME: Final = "question"
-
-
 _asking: Final = Lock()
 """Held by the question that is on the terminal."""
 

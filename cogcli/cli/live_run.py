@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from cogcli.run.resume import ResumeRequest
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_ANSWER_SECONDS = 300.0
+"""Seconds that a person has for all answers of one call."""
 
 
 class DisplayListener:
@@ -188,10 +190,6 @@ def find_person(context: CommandContext, display: Display) -> PersonAtTerminal |
         return answer
 
     return PersonAtTerminal(take, _ANSWER_SECONDS)
-
-
-_ANSWER_SECONDS = 300.0
-"""Seconds that a person has for all answers of one call."""
 
 
 def resume_run(

@@ -21,7 +21,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StateProjected
 from cogcli.declarations.reading import read_record
 from cogcli.episode.blobs import parse
-from cogcli.episode.checkpoint import TrustedEvents, compare, known_records, places_of
+from cogcli.episode.checkpoint import TrustedEvents, compare, places_of, read_trusted_checkpoints
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.log_lines import Lines, first_link, is_torn, is_unchained, parse_line
@@ -81,7 +81,7 @@ def check_agreement(folder: Folder, owner: bytes | None, *, thorough: bool) -> A
     sealed = folder.holds(MANIFEST)
     if not (sealed or thorough) and folder.size(EVENTS) > LONGEST_OPEN:
         return Agreement("", LogScan())
-    records = known_records(folder, owner)
+    records = read_trusted_checkpoints(folder, owner)
     log = scan_log(folder, places_of(records), sealed=sealed)
     fault = _sealed_fault(folder, log, thorough=thorough) if sealed else _open_fault(folder, log)
     vouched = compare(records, log.episode_id, log.heads)

@@ -203,7 +203,7 @@ def is_signed_with(record: Checkpoint, sign: Sign | None) -> bool:
     return sign is not None and record.signature == sign(record.to_payload())
 
 
-def known_records(
+def read_trusted_checkpoints(
     folder: Folder, owner: bytes | None, sign: Sign | None = None
 ) -> list[Checkpoint]:
     """Return the records with a MAC by the user's key or a signature by `sign`."""
@@ -216,7 +216,7 @@ def known_records(
 
 def has_only_foreign_records(folder: Folder, owner: bytes | None, sign: Sign | None) -> bool:
     """Return whether an episode has records, all of them of other users."""
-    return bool(read_checkpoints(folder)) and not known_records(folder, owner, sign)
+    return bool(read_checkpoints(folder)) and not read_trusted_checkpoints(folder, owner, sign)
 
 
 def places_of(records: Iterable[Checkpoint]) -> set[int]:
@@ -268,7 +268,7 @@ def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) 
     """Compare the known records of an episode with its log, up to the first line that breaks the chain. Raise
     UnreadableFile.
     """
-    known = known_records(folder, owner, sign)
+    known = read_trusted_checkpoints(folder, owner, sign)
     if not known:
         return NOTHING
     episode_id = known[0].episode_id

@@ -84,9 +84,9 @@ class PlanProjection:
             }
             yield {
                 "id": step_id,
-                "kind": self._known_word(step_id, "kind", step.kind),
+                "kind": self._vocabulary_word(step_id, "kind", step.kind),
                 "description": step.description or step.uses or step_id,
-                "status": self._known_word(step_id, "status", step.status),
+                "status": self._vocabulary_word(step_id, "status", step.status),
                 **{key: value for key, value in optional.items() if value is not None},
                 **{key: value for key, value in record.items() if key.startswith("x-")},
             }
@@ -100,12 +100,12 @@ class PlanProjection:
             kind, colon, description = label.partition(":")
             yield {
                 "id": step_id,
-                "kind": self._known_word(step_id, "kind", kind.strip() if colon else "plan"),
+                "kind": self._vocabulary_word(step_id, "kind", kind.strip() if colon else "plan"),
                 "description": (description if colon else label).strip(),
                 "status": "pending",
             }
 
-    def _known_word(self, step_id: str, member: str, word: object) -> str:
+    def _vocabulary_word(self, step_id: str, member: str, word: object) -> str:
         """Return the kind or the status of a step. A word outside the vocabulary is replaced and reported."""
         words, other = _VOCABULARY[member]
         if type(word) is str and word in words:

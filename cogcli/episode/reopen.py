@@ -31,7 +31,13 @@ from cogcli.declarations.events import RunRecovered
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
-from cogcli.episode.checkpoint import Checkpoint, TrustedEvents, compare, known_records, places_of
+from cogcli.episode.checkpoint import (
+    Checkpoint,
+    TrustedEvents,
+    compare,
+    places_of,
+    read_trusted_checkpoints,
+)
 from cogcli.episode.damage import Damage, find_damage, identify_lost, read_log_from, write_newline
 from cogcli.episode.disk_reserve import describe_holder
 from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
@@ -103,7 +109,7 @@ def reopen(
             _lock_log(folder, fd)
             _require_unsealed(folder)
             _require_plain_files(folder)
-            known = known_records(folder, ports.get("owner"), ports.get("sign"))
+            known = read_trusted_checkpoints(folder, ports.get("owner"), ports.get("sign"))
             log = _read_by_waypoint(folder, known) if by_waypoint and not mend else None
             if log is None:
                 log = _read_mended(folder, known) if mend else _read_sound(folder, known)

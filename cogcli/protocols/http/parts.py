@@ -56,7 +56,7 @@ def parts_without_document(operation: str, method: str | None, payload: Json) ->
     if path is None:
         raise unsendable_value_error(f"operation `{operation}` is not a path")
     method = method or "POST"
-    values = {name: _given_path_value(operation, name, payload) for name in names_in(path)}
+    values = {name: _read_path_value(operation, name, payload) for name in names_in(path)}
     rest = {key: value for key, value in payload.items() if key not in values}
     if method not in _IN_QUERY:
         return HttpParts(method, path, values, [], {}, rest, True)
@@ -64,7 +64,7 @@ def parts_without_document(operation: str, method: str | None, payload: Json) ->
     return HttpParts(method, path, values, query, {})
 
 
-def _given_path_value(operation: str, name: str, payload: Json) -> str:
+def _read_path_value(operation: str, name: str, payload: Json) -> str:
     value = payload.get(name)
     if value is None:
         text = f"`{operation}` needs a value for `{{{name}}}` and was given none"

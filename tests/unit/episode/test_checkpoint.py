@@ -21,9 +21,9 @@ from cogcli.episode.checkpoint import (
     TrustedEvents,
     compare,
     is_own,
-    known_records,
     places_of,
     read_checkpoints,
+    read_trusted_checkpoints,
 )
 from cogcli.episode.folder import Folder
 from cogcli.episode.log_lines import first_link
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def vouched(folder: Folder, count: int, key: bytes = KEY) -> TrustedEvents:
-    return compare(known_records(folder, key), EPISODE, heads(count))
+    return compare(read_trusted_checkpoints(folder, key), EPISODE, heads(count))
 
 
 def test_a_record_vouches_for_its_lines_and_for_the_one_that_it_announced(folder: Folder) -> None:
@@ -63,7 +63,7 @@ def test_a_record_vouches_for_its_lines_and_for_the_one_that_it_announced(folder
 
 def test_a_record_is_of_one_episode(folder: Folder) -> None:
     CheckpointWriter(folder, EPISODE, KEY, None).announce(4, head(4), head(5))
-    known = known_records(folder, KEY)
+    known = read_trusted_checkpoints(folder, KEY)
     assert compare(known, "ep_01M85BQSJW192W9BY56KY38P89", heads(5)).differs
     assert compare(known, EPISODE, {**heads(5), 4: head(7), 5: head(8)}).differs
     assert places_of(known) == {4, 5}
