@@ -219,8 +219,8 @@ def _simpler_numbers(value: Number) -> Iterator[Number]:
     yield from (each for each in dict.fromkeys(rounded) if _number_weight(each) < own)
 
 
-def _number_weight(value: Number) -> tuple[int, int]:
-    return (0, 0) if value == 0 else (1, len(repr(value)))
+def _number_weight(value: Number) -> tuple[bool, int]:
+    return (value != 0, len(repr(value)))
 
 
 def number_from(value: Fraction) -> Number:

@@ -140,7 +140,7 @@ class RunMeter:
 
 def _is_step(event: Event) -> bool:
     """Return whether an event is about a step of a skill. Events about a gate, a probe or an item are not."""
-    return bool(event.step_id) and not StepPath(event.step_id or "").in_call
+    return bool(event.step_id and not StepPath(event.step_id).in_call)
 
 
 class RecordedAttempts(Record):

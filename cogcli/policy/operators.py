@@ -150,7 +150,7 @@ def _short_circuit(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
             value = None
             for part, truth in parts:
                 value = part(evaluation, scope)
-                held = value if value is True or value is False else truth(value)
+                held = value if type(value) is bool else truth(value)
                 if held is decisive:
                     break
             return value

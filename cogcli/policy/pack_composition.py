@@ -49,8 +49,7 @@ def _list_added_rules(others: Sequence[Pack]) -> Iterator[PolicyRule]:
     """Yield the rules of additional packs. They may deny and require gates, but waive no gate of the primary pack."""
     for pack in others:
         for rule in pack.policy.rules:
-            lifts = bool(rule.then.without_gate)
-            yield rule.replace(then=rule.then.replace(without_gate="")) if lifts else rule
+            yield rule.replace(then=rule.then.replace(without_gate=""))
 
 
 def view_additions(primary: Pack, other: Pack) -> Pack:

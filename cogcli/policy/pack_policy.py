@@ -268,7 +268,7 @@ class _PolicyDecision:
         """
         if rule.needs_arguments and self._call.arguments is None:
             return False
-        if self._call.unknown and rule.may_read(self._call.unknown):
+        if rule.may_read(self._call.unknown):
             self._waiting.append(rule.declared.rule_id)
             return False
         return True

@@ -411,3 +411,23 @@ def test_a_limit_is_compared_with_what_was_left() -> None:
     assert [each.text for each in found.decided] == ["`args.amount` 30 is not <= 29.5"]
     assert [each.text for each in found.flips] == ["29.5 or less would be allowed"]
     assert explain_verdict((), case, decide, LimitedCall(claim(Decimal(30)), None)).flips == ()
+
+
+def test_an_amount_that_takes_all_that_is_left_is_within_its_limit() -> None:
+    declared = {"id": "sum", "applies_to": {"capabilities": ["pay"]}, "sum": "amount"}
+    limit = CumulativeLimit.of({**declared, "max": 50, "per": "user"})
+    claims = (LimitClaim(limit, "t", "p", "user:a", Decimal(20)),)
+    used = {"sum": Decimal(30)}
+
+    def decide(case: JudgedCall) -> Verdict:
+        amount = Decimal(repr(case.data["args"]["amount"]))
+        verdict = _policy([]).decide("buy", case.call, case.data)
+        return apply_limits(verdict, (claims[0]._replace(amount=amount),), used)
+
+    data = {"args": {"amount": 20}}
+    case = JudgedCall(GovernedCall("pay", "network", "clerk", "network", data["args"]), data)
+    found = explain_verdict((), case, decide, LimitedCall(claims, used))
+    assert [(each.text, each.pointer) for each in found.decided] == [
+        ("`args.amount` 20 <= 20", "/max")
+    ]
+    assert [each.text for each in found.flips] == ["more than 20 would be denied"]

@@ -116,6 +116,7 @@ def test_what_comes_after_a_call_permits_nothing() -> None:
         _event("step.started", "t1_pay@pre0", binding="b"),
         _event("step.started", "t1_pay@probe0", binding="b"),
         _event("step.completed", step_status="done"),
+        _event("step.started", "", binding="b"),
         _event("another.tools", binding="b"),
     ],
 )
@@ -247,6 +248,13 @@ def test_a_target_is_over_the_runs_under_exactly_its_pack() -> None:
         "pack_ref": PACK, "metric": "loop_guard_trip_rate", "min": 0.9, "intent": None, "status": "met",
         "numerator": 1, "denominator": 1, "value": 1.0,
     }  # fmt: skip
+
+
+def test_a_target_with_a_maximum_is_told_with_it() -> None:
+    target = MetricTarget(metric="loop_guard_trip_rate", min=0.0, max=0.5)
+    (found,) = _judged(target, runs=[_run(tripped=True)])
+    told = {name: found.to_payload()[name] for name in ("min", "max", "status")}
+    assert told == {"min": 0.0, "max": 0.5, "status": "missed"}
 
 
 def test_a_metric_that_another_version_knows_is_unmeasured() -> None:

@@ -95,6 +95,36 @@ def test_names_that_nothing_has(path: str, value: Any, expected: str) -> None:
     assert _problems(lambda raw: _set(raw, path, value)) == [("pack.reference", expected)]
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "kind"),
+    [
+        ("policy_layer/rules/1/then/gate", "x.y", "gate"),
+        ("policy_layer/rules/1/then/without_gate", "x.y", "limit"),
+        ("policy_layer/rules/0/applies_to", {"intents": ["x.y"]}, "intent"),
+        ("policy_layer/guardrails/must_refuse/0/gate", "x.y", "gate"),
+        ("policy_layer/guardrails/must_escalate/0/gate", "x.y", "gate"),
+        ("tooling_layer/capabilities/x.y", {}, "capability"),
+        ("decision_layer/intents/0/templates", ["x.y"], "template"),
+        ("decision_layer/intents/0/capabilities/0", "x.y", "capability"),
+        ("decision_layer/task_templates/0/decision", "x.y", "decision"),
+        ("decision_layer/task_templates/0/outcome", {"met": "x.y"}, "outcome"),
+        ("decision_layer/objectives/0/intents", ["x.y"], "intent"),
+    ],
+)
+def test_a_name_that_nothing_has_is_told_with_its_kind(path: str, value: Any, kind: str) -> None:
+    (problem,) = _report(lambda raw: _set(raw, path, value)).problems
+    assert problem.message == f"no {kind} `x.y`"
+
+
+def test_facts_and_evidence_are_of_slots() -> None:
+    def change(raw: dict[str, Any]) -> None:
+        _set(raw, "tooling_layer/capabilities/orders.lookup/facts", {"ordr.age": "output.age"})
+        _set(raw, "decision_layer/decisions/0/required_evidence", ["parcel.size"])
+
+    found = [each.message for each in _report(change).problems if each.code == "pack.reference"]
+    assert found[:2] == ["no slot `ordr`", "no slot `parcel`"]
+
+
 def test_what_a_whole_problem_says() -> None:
     def change(raw: dict[str, Any]) -> None:
         raw["policy_layer"]["permissions"][0]["allow"] = ["orders.lokup"]
@@ -523,6 +553,26 @@ def test_what_is_said_of_a_reply_that_reads_what_is_not_there(
 )
 def test_a_reply_of_what_a_template_has(reply: str) -> None:
     assert _problems(lambda raw: _set(raw, f"{TEMPLATE}/reply", reply)) == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "costs {{ money }} and ${inputs.order_id}",
+        "{amount} of ${inputs.order_id}",
+        "{{ other.order_id }}",
+    ],
+)
+def test_braces_around_what_no_reply_could_read_are_text(reply: str) -> None:
+    assert _problems(lambda raw: _set(raw, f"{TEMPLATE}/reply", reply)) == []
+
+
+@pytest.mark.parametrize("written", ["{{ inputs.order_id }}", "$${{ inputs.order_id }}"])
+def test_a_placeholder_that_stays_in_a_reply_is_told_where_it_stands(written: str) -> None:
+    found = _report(lambda raw: _set(raw, f"{TEMPLATE}/reply", f"for {written}")).problems
+    assert [(each.code, each.path, each.hint) for each in found] == [
+        ("request.template", f"/{TEMPLATE}/reply", "write ${inputs.order_id}")
+    ]
 
 
 def test_a_step_that_does_not_say_what_it_writes_may_write_any_output() -> None:

@@ -66,6 +66,16 @@ def test_others_add_rules_guardrails_blocks_and_the_gates_that_these_name() -> N
     assert found.rule_packs[layer.rules[0].rule_id] == primary.ref
 
 
+def test_rules_of_others_waive_no_gate_and_stay_as_they_are_otherwise() -> None:
+    primary = pack()
+    lifting = rule("b_rule")
+    lifting["then"] = {"verdict": "allow", "without_gate": "small", "obligations": ["evidence"]}
+    other = further("b", rules=[lifting, rule("b_other")])
+    added = compose(primary, [other]).policy.rules[len(primary.policy.rules) :]
+    first, second = other.policy.rules
+    assert added == (first.replace(then=first.then.replace(without_gate="")), second)
+
+
 def test_the_hash_is_of_all_packs_in_their_order() -> None:
     b, c = further("b"), further("c")
     hashes = {compose(pack(), others).hash for others in ([b], [c], [b, c], [c, b])}
@@ -95,8 +105,10 @@ def test_an_id_of_two_packs_is_refused(layer: dict[str, Any], what: str) -> None
 def test_a_block_of_two_packs_is_refused() -> None:
     b, c = further("b"), further("c")
     again = c.replace(business=c.business.replace(blocks=b.business.blocks))
-    with pytest.raises(UsageError, match="business block `b_block` is in both packs"):
+    with pytest.raises(UsageError) as refused:
         compose(pack(), [b, again])
+    told = "business block `b_block` is in both packs `b@1.0.0` and `c@1.0.0`"
+    assert refused.value.message == told
 
 
 def test_a_gate_has_one_meaning_and_its_first_owner_is_named() -> None:

@@ -133,6 +133,41 @@ def test_a_policy_that_comes_in_is_told_member_by_member() -> None:
     assert {each.change for each in found if each.kind != "setting"} == {"added"}
 
 
+LIMIT = {
+    "id": "total",
+    "applies_to": {"capabilities": ["payments.refund"]},
+    "sum": "amount",
+    "max": 100,
+    "per": "user",
+}
+
+
+def test_limits_are_compared_member_by_member() -> None:
+    def raw_with(**members: Any) -> dict[str, Any]:
+        raw = copy.deepcopy(raw_pack())
+        raw["policy_layer"]["limits"] = [{**LIMIT, **members}]
+        return raw
+
+    scope = {"capabilities": ["payments.*"], "intents": ["support.refund"]}
+    old, new = (
+        pack(**raw)
+        for raw in (raw_with(say="No."), raw_with(max=50, applies_to=scope, say="Never."))
+    )
+    (change,) = diff_packs(old, new)
+    assert change.to_payload() == {
+        "kind": "limit",
+        "id": "total",
+        "change": "changed",
+        "members": {
+            "max": {"before": 100, "after": 50},
+            "scope": {
+                "before": {"capabilities": ["payments.refund"], "intents": []},
+                "after": scope,
+            },
+        },
+    }
+
+
 def test_parts_come_and_go() -> None:
     def change(raw: dict[str, Any]) -> None:
         layer = raw["policy_layer"]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fakes.support_desk import pack, raw_pack
+from fakes.support_desk import PACK_FILE, pack, raw_pack
 
+from cogcli.base.yaml import reader
 from cogcli.declarations.capability_spec import Capability
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_check import check_limits, check_references
@@ -104,9 +105,13 @@ def test_references_of_limits_are_checked() -> None:
     lifts["without_gate"] = "none"
     report = ProblemReport("pack.yaml", None, subject="pack")
     check_references(pack(**raw), report, KNOWN)
-    named = " ".join(problem.message for problem in report.problems)
-    for name in ("`no.such`", "`no.intent`", "`NO_GATE`", "no limit `none`"):
-        assert name in named
+    limit, waived = "/policy_layer/limits/0", "/policy_layer/rules/0/then/without_gate"
+    assert [(problem.path, problem.message) for problem in report.problems] == [
+        (waived, "pack: no limit `none`"),
+        (f"{limit}/gate", "pack: no gate `NO_GATE`"),
+        (f"{limit}/applies_to/intents/1", "pack: no intent `no.intent`"),
+        (f"{limit}/applies_to/capabilities/1", "pack: no capability `no.such`"),
+    ]
 
 
 def test_without_limits_nothing_is_claimed() -> None:
@@ -165,9 +170,74 @@ def test_a_counter_is_of_a_user_a_tenant_or_a_slot(per: str, is_known: bool) -> 
     limits({"per": per})(raw)
     report = ProblemReport("pack.yaml", None, subject="pack")
     check_references(pack(**raw), report, KNOWN)
-    assert [problem.path for problem in report.problems] == (
-        [] if is_known else ["/policy_layer/limits/0/per"]
+    assert [(problem.path, problem.message) for problem in report.problems] == (
+        [] if is_known else [("/policy_layer/limits/0/per", "pack: no slot `nobody`")]
     )
+
+
+RULES = "/policy_layer/rules/0"
+TEMPLATE = "/decision_layer/task_templates/0"
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (intent(templates=[]), TEMPLATE),
+        (intent(capabilities=["policy.eval"]), f"{TEMPLATE}/steps"),
+        (intent(capabilities=[]), "/decision_layer/intents/0"),
+        (rule(**{"if": {">": [{"var": "order.often"}, 5]}}), f"{RULES}/if"),
+        (lifting(), f"{RULES}/then/without_gate"),
+        (lifting(verdict="deny"), f"{RULES}/then/without_gate"),
+        (limits({}, {"id": "b", "applies_to": {}}), "/policy_layer/limits/1/applies_to"),
+        (
+            limits({}, {"id": "b", "applies_to": {"capabilities": ["skill:x.y"]}}),
+            "/policy_layer/limits/1/applies_to",
+        ),
+        (limits({}, {"id": "b", "sum": "amuont"}), "/policy_layer/limits/1/sum"),
+        (limits({}, {"id": "b", "per": "args.oder"}), "/policy_layer/limits/1/per"),
+    ],
+)
+def test_a_problem_is_at_the_key_that_must_change(change: Change, path: str) -> None:
+    raw = raw_pack()
+    change(raw)
+    report = ProblemReport("pack.yaml", None, subject="pack")
+    check_gaps(pack(**raw), report, KNOWN)
+    check_limits(pack(**raw), report, KNOWN)
+    assert path in [problem.path for problem in report.problems]
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (intent(templates=[]), ("decision_layer", "task_templates", 0)),
+        (intent(capabilities=[]), ("decision_layer", "intents", 0)),
+    ],
+)
+def test_a_gap_of_a_whole_part_stands_where_the_part_begins(
+    change: Change, path: tuple[str | int, ...]
+) -> None:
+    raw = raw_pack()
+    change(raw)
+    places = reader.parse(PACK_FILE.read_bytes(), file="pack.yaml").places
+    report = ProblemReport("pack.yaml", places, subject="pack")
+    check_gaps(pack(**raw), report, KNOWN)
+    at = places.key(path)
+    assert (at.line, at.column) in [(each.line, each.column) for each in report.problems]
+
+
+def test_a_rule_over_a_whole_entity_is_no_gap() -> None:
+    """A slot is itself an object with the entity's id, whatever calls add to it."""
+    assert found_gaps(rule(**{"if": {"!!": [{"missing": ["order"]}]}})) == []
+
+
+def test_the_first_call_that_a_limit_does_not_count_is_named() -> None:
+    def change(raw: dict[str, Any]) -> None:
+        lifting()(raw)
+        scope = {"capabilities": ["orders.lookup", "payments.refund", "policy.eval"]}
+        raw["policy_layer"]["rules"][0]["applies_to"] = scope
+
+    (told,) = [each for each in problems(change) if "does not count" in each]
+    assert told.endswith("does not count calls of `orders.lookup`, so their gate stands")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from cogcli.declarations.pack_spec import (
     RuleOutcome,
     RuleScope,
 )
-from cogcli.policy.pack_policy import STATE_PARTS, GovernedCall, Policy, applies
+from cogcli.policy.pack_policy import STATE_PARTS, GovernedCall, Policy, applies, paths_overlap
 from cogcli.policy.verdict import Verdict, approval_mode, is_stricter
 
 
@@ -686,6 +686,7 @@ def test_a_tool_whose_calls_ask_is_not_asked_for_itself() -> None:
         (("args.amount",), "allow", ("amounts",)),
         (("args",), "allow", ("amounts",)),
         (("args.amount.cents",), "allow", ("amounts",)),
+        (("",), "allow", ("amounts",)),
         (("args.amounts", "order", "vars"), "deny", ()),
         ((), "deny", ()),
     ],
@@ -696,3 +697,35 @@ def test_a_rule_waits_for_a_value_that_is_not_known(
     rule = _rule("amounts", "deny", condition={">": [{"var": "args.amount"}, 200]})
     decided = _decide(rule, unknown=unknown)
     assert (decided.outcome, decided.waiting) == (verdict, waiting)
+
+
+COMPUTED_NAME = {"if": [{"var": "args.urgent"}, "outputs.order", "args.gone"]}
+
+
+@pytest.mark.parametrize(
+    "condition", [{"!": [{"missing": [""]}]}, {"!!": [{"missing": [COMPUTED_NAME]}]}]
+)
+def test_a_rule_that_may_read_anything_waits_for_whatever_is_not_known(condition: Any) -> None:
+    rule = _rule("anything", "deny", condition=condition)
+    data = _with("args.urgent", False)
+    waits = _decide(rule, data=data, unknown=("outputs.order",))
+    assert (waits.outcome, waits.waiting) == ("allow", ("anything",))
+    assert _decide(rule, data=data, unknown=()).reason == "anything"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "overlap"),
+    [
+        ("", "args", True),
+        ("", "", True),
+        ("args", "args", True),
+        ("args", "args.amount", True),
+        ("args.amount", "args.amount.cents", True),
+        ("args", "argsx", False),
+        ("args.amount", "args.total", False),
+        ("order.id", "args.id", False),
+    ],
+)
+def test_paths_overlap_where_one_is_within_the_other(one: str, other: str, overlap: bool) -> None:
+    assert paths_overlap(one, other) is overlap
+    assert paths_overlap(other, one) is overlap

@@ -35,6 +35,30 @@ def missing(condition: Any, *data: dict[str, Any], **then: Any) -> list[str]:
         ({"and": [A, B]}, [{"a": True, "b": True}, {"a": False}], ["if/and/1 false"]),
         ({"or": [A, B]}, [{"a": True}, {"a": False, "b": False}], ["if/or/1 true"]),
         (
+            {"and": [A, B]},
+            [{"a": True, "b": True}, {"a": False, "b": False}],
+            ["if/and/1 false"],
+        ),
+        (
+            {"or": [A, B]},
+            [{"a": True, "b": True}, {"a": False, "b": False}],
+            ["if/or/1 true"],
+        ),
+        (
+            {"and": [A, B, C]},
+            [{"a": True, "c": True}],
+            [
+                "if true",
+                "if false",
+                "if/and/0 false",
+                "if/and/1 true",
+                "if/and/1 false",
+                "if/and/2 true",
+                "if/and/2 false",
+                "verdict deny",
+            ],
+        ),
+        (
             {"or": [A, B]},
             [{"b": True}, {"a": True}],
             ["if false", "if/or/0 false", "if/or/1 true", "if/or/1 false"],
@@ -61,6 +85,21 @@ def missing(condition: Any, *data: dict[str, Any], **then: Any) -> list[str]:
 )
 def test_branches(condition: Any, data: list[dict[str, Any]], expected: list[str]) -> None:
     assert missing(condition, *data) == expected
+
+
+def test_conditions_are_looked_into_to_a_depth_that_both_sides_share() -> None:
+    def nested(levels: int) -> PolicyRule:
+        condition: Any = A
+        for _ in range(levels):
+            condition = {"!": [condition]}
+        tests = [{"data": {"args": {"a": each}}, "expect": "match"} for each in (True, False)]
+        raw = {"rule_id": "r", "mode": "enforce", "if": condition, "tests": tests}
+        return PolicyRule.of({**raw, "then": {"verdict": "deny"}})
+
+    shallow, deepest, deeper = cover_rules(map(nested, (3, 32, 40)))
+    assert (len(shallow.wanted), shallow.missing) == (2 * 4 + 1, [])
+    assert (len(deepest.wanted), deepest.missing) == (2 * 33 + 1, [])
+    assert (deeper.wanted, deeper.missing) == (deepest.wanted, [])
 
 
 def test_broken_limits_are_a_verdict_of_their_own() -> None:
