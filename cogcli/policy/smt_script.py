@@ -73,7 +73,7 @@ def number_term(value: Number) -> str:
     """Return a number in its decimal notation. Limits add up decimal numbers, and rules compare binary ones. Both have
     the same order as the notation.
     """
-    exact = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    exact = Fraction(repr(value))
     size = f"{abs(exact.numerator)}.0"
     size = size if exact.denominator == 1 else f"(/ {size} {exact.denominator}.0)"
     return f"(- {size})" if exact < 0 else size

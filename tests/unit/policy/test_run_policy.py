@@ -506,3 +506,86 @@ def test_what_the_stores_gave_counts_as_they_give_it_at_the_time() -> None:
     assert _judged(policy, REFUND, now=LATE).reason == "evidence_missing:order.age_days"
     policy.learn("orders.lookup", FRESH, LATE)
     assert _judged(policy, REFUND, now=LATE).outcome == "allow_with_gate"
+
+
+def test_a_fact_of_a_call_goes_before_the_stores_of_a_pack_that_lets_nothing_become_stale() -> None:
+    policy = _policy([], sections={"intelligence_refs": {}})
+    policy.merge_known_facts({}, lambda now: {"order": {"age_days": 5, "total": 1}})
+    policy.learn("orders.lookup", {"age_days": 12}, NOW)
+    assert _judged(policy, LOOKUP, now=LATE).outcome == "allow"
+    assert policy.facts == {"order": {"age_days": 12, "total": 1}}
+
+
+def test_an_output_of_a_skill_is_recorded_before_it_could_be_masked() -> None:
+    policy = _offering(_only(["skill:*"], verdict="allow", obligations=["mask:receipt"]))
+    refused = _judged(policy, TOOL)
+    assert (refused.outcome, refused.reason) == ("deny", "obligation_not_kept")
+    of_a_call = _policy([_rule(verdict="allow", obligations=["mask:receipt"])])
+    assert _judged(of_a_call).outcome == "allow"
+
+
+@pytest.mark.parametrize(("edition", "outcome"), [(2, "deny"), (1, "allow")])
+def test_the_own_skill_whose_output_is_to_be_masked_makes_no_call(
+    edition: int, outcome: str
+) -> None:
+    rules = _only(["skill:t.refund"], verdict="allow", obligations=["mask:receipt"])
+    policy = _offering(rules, own=OwnSkill("skill:t.refund", {}), edition=edition)
+    judged = _judged_inside(policy)
+    assert judged.outcome == outcome
+    if outcome == "deny":
+        assert (judged.reason, judged.rule, judged.gate) == ("obligation_not_kept", "", "")
+
+
+def _with_texts(limit_per: str = "user") -> dict[str, Any]:
+    layer = raw_pack()["policy_layer"]
+    window, *rest = layer["rules"]
+    said = "Order ${order.id} is ${order.age_days} days old and cost ${order.total}."
+    layer["rules"] = [{**window, "say": said}, *rest]
+    layer["limits"] = [
+        {
+            "id": "day",
+            "applies_to": {"capabilities": ["payments.refund"]},
+            "sum": "amount",
+            "max": 100,
+            "per": limit_per,
+            "say": "Of ${limit.max} there are ${limit.left} left for order ${order.id}.",
+        }
+    ]
+    return {"policy_layer": layer}
+
+
+def test_a_text_for_the_customer_has_ids_and_the_safe_facts_that_calls_gave() -> None:
+    sections = {**_with_texts(), "intelligence_refs": {"freshness_s": {"age_days": DAY}}}
+    policy = _policy(safe_facts=("order.age_days", "order.total"), sections=sections)
+    policy.merge_known_facts({"order": {"total": 99}})
+    _judged(policy)
+    assert policy.find_say("refund_window") == "Order ord_881 is days old and cost ."
+    policy.learn("orders.lookup", FRESH, NOW)
+    _judged(policy)
+    assert policy.find_say("refund_window") == "Order ord_881 is 12 days old and cost 240."
+    _judged(policy, now=LATE)
+    assert policy.find_say("refund_window") == "Order ord_881 is days old and cost 240."
+    assert policy.find_say("refund_limit") == policy.find_say("no_rule") == ""
+    unsafe = _policy(safe_facts=("order.total",), sections=sections)
+    unsafe.learn("orders.lookup", FRESH, NOW)
+    _judged(unsafe)
+    assert unsafe.find_say("refund_window") == "Order ord_881 is days old and cost 240."
+
+
+def test_the_text_of_a_limit_has_what_the_decision_read() -> None:
+    policy = _policy(sections=_with_texts())
+    reads = {"limits.day": {"used": "80.5", "amount": "30"}}
+    told = policy.find_say("limit_exceeded:day", reads)
+    assert told == "Of 100 there are 19.5 left for order ord_881."
+    assert policy.find_say("limit_exceeded:other", reads) == ""
+
+
+def test_limits_count_for_the_user_the_tenant_and_the_entity_of_the_request() -> None:
+    owners = {}
+    for per in ("user", "tenant", "order"):
+        policy = _policy(sections=_with_texts(per))
+        owners[per] = [each.owner for each in policy.find_claims("payments.refund", {"amount": 1})]
+    assert owners["user"] == ["user:cust_7"]
+    assert owners["order"] == ["order:ord_881"]
+    assert [owner.partition(":")[0] for owner in owners["tenant"]] == ["tenant"]
+    assert _policy().find_claims("payments.refund", {"amount": 1}) == ()
