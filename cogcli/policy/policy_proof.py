@@ -293,7 +293,7 @@ class _Questions:
                 host for pack in (packs.old, packs.new) for host in pack.tooling.hosts or ()
             )
         )
-        self.host = script.declare("Int", "h")
+        self.host = script.declare("Int")
         script.require(f"(<= 0 {self.host} {len(self.hosts) + 1})")
         self.ceilings = self._declare_ceilings()
         self.used = self._declare_counters()
@@ -305,11 +305,11 @@ class _Questions:
         """
         script, packs = self.shared.script, (self.packs.old, self.packs.new)
         old, new = (MODES.index(pack.meta.defaults.safety_mode) for pack in packs)
-        first = script.declare("Int", "m")
+        first = script.declare("Int")
         if old == new:
             script.require(f"(<= 0 {first} {old})")
             return first, first
-        second = script.declare("Int", "m")
+        second = script.declare("Int")
         own = all_of(equals(first, str(old)), equals(second, str(new)))
         lowered = all_of(equals(first, second), f"(<= 0 {first} {min(old, new)})")
         script.require(any_of(own, lowered))
@@ -324,7 +324,7 @@ class _Questions:
                 members = {k: v for k, v in limit.json.items() if k not in _COUNTED}
                 key = canonical([*_owner_of(pack), members])
                 if key not in counters:
-                    counters[key] = self.shared.script.declare("Real", "u")
+                    counters[key] = self.shared.script.declare("Real")
                     self.shared.script.require(f"(>= {counters[key]} 0.0)")
                 names[limit.id] = counters[key]
         return found

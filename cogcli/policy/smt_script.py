@@ -92,9 +92,9 @@ class SmtScript:
         """The whole problem."""
         return "\n".join(self._lines)
 
-    def declare(self, sort: str, prefix: str) -> str:
-        """Declare a constant without a value, and return its name."""
-        name = self._next_name(prefix)
+    def declare(self, sort: str) -> str:
+        """Declare a constant without a value, and return its name, which begins as the sort does."""
+        name = self._next_name(sort[0].lower())
         self._lines.append(f"(declare-const {name} {sort})")
         return name
 
@@ -113,7 +113,7 @@ class SmtScript:
 
     def ask(self, term: str) -> str:
         """Return a new constant that implies a term. Checking under this constant requires the term to be true."""
-        name = self.declare("Bool", "q")
+        name = self.declare("Bool")
         self.require(implies(name, term))
         return name
 

@@ -140,8 +140,7 @@ class FactTable:
     def unknown(self, kinds: Iterable[str]) -> Unknown:
         """Return a new value of one of these kinds."""
         script = self._script
-        sorts = {"k": "Int", "n": "Real", "t": "Int", "b": "Bool"}
-        found = Unknown(*[script.declare(sort, prefix) for prefix, sort in sorts.items()])
+        found = Unknown(*map(script.declare, ("Int", "Real", "Int", "Bool")))
         script.require(any_of(*map(found.is_kind, kinds)))
         script.require(f"(>= {found.text} 0)")
         return found

@@ -241,6 +241,13 @@ def test_the_longest_text_of_a_number() -> None:
             decimal_of(text)
 
 
+@pytest.mark.parametrize("text", ["x" * 50, "-" + "1" * 49])
+def test_a_long_text_that_is_no_amount_is_told_by_its_beginning(text: str) -> None:
+    with pytest.raises(ValueError, match="no amount") as refused:
+        decimal_of(text)
+    assert str(refused.value) == f"no amount is '{text[:40]}'"
+
+
 def test_what_is_left_is_shown_with_the_counter() -> None:
     read = {"owner": "tenant:acme", "used": "90", "amount": "20", "max": "100"}
     spent = {"owner": "user:ann", "used": "200", "amount": "1", "max": "100"}

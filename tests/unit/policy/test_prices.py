@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.policy.prices import Prices
+from cogcli.policy.budgets import Budgets, BudgetUsage, Reservation
+from cogcli.policy.prices import COST, Prices
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,12 @@ def test_costs_are_millionths_of_a_dollar_rounded_up(
 @pytest.mark.parametrize("one", [(None, 1.0), (1.0, None), (None, None)])
 def test_one_price_is_no_price(one: tuple[float | None, float | None]) -> None:
     assert Prices.if_known(*one) is None
+
+
+def test_the_cost_is_spent_from_the_budget_of_a_pack() -> None:
+    budgets = Budgets({"cost_microusd": 100})
+    held = budgets.reserve({COST: 65})
+    assert isinstance(held, Reservation)
+    held.commit({COST: 60})
+    assert budgets.usage() == {"cost_microusd": BudgetUsage(60, 0)}
+    assert budgets.remaining() == {"cost_microusd": 40}

@@ -239,17 +239,17 @@ def test_a_number_is_written_as_json_has_it(number: Number, text: str) -> None:
 
 def test_a_script_lists_its_lines_in_the_order_of_need() -> None:
     script = SmtScript()
-    first = script.declare("Int", "k")
-    second = script.declare("Bool", "b")
+    first = script.declare("Int")
+    second = script.declare("Bool")
     script.require(f"(= {first} 0)")
-    assert (first, second, script.ask(second)) == ("k1", "b2", "q3")
+    assert (first, second, script.ask(second)) == ("i1", "b2", "b3")
     assert script.text.split("\n") == [
         "(declare-const exact Bool)",
-        "(declare-const k1 Int)",
+        "(declare-const i1 Int)",
         "(declare-const b2 Bool)",
-        "(assert (= k1 0))",
-        "(declare-const q3 Bool)",
-        "(assert (or (not q3) b2))",
+        "(assert (= i1 0))",
+        "(declare-const b3 Bool)",
+        "(assert (or (not b3) b2))",
     ]
 
 

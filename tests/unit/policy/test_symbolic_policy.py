@@ -74,8 +74,8 @@ class _Sides:
         self.packs = ComparedPacks.of(pack, pack)
         self.shared = Readings()
         script, facts = self.shared.script, self.shared.facts
-        self.ceiling, self.host = script.declare("Int", "m"), script.declare("Int", "h")
-        self.limits = {limit.id: script.declare("Real", "u") for limit in pack.policy.limits}
+        self.ceiling, self.host = script.declare("Int"), script.declare("Int")
+        self.limits = {limit.id: script.declare("Real") for limit in pack.policy.limits}
         fixed = {"agent.role": constant_value("text", facts.text(pack.tone.agent.role))}
         self.reader = RuleReader(self.shared, fixed, frozenset(), "old")
         side = PolicySide(pack, self.packs.policies[0], self.ceiling, self.reader, self.limits)
