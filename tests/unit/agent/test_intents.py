@@ -148,3 +148,13 @@ def test_users_and_requests_of_nobody_in_particular() -> None:
         "focus": "off",
         "attachments": [],
     }
+
+
+def test_a_message_that_was_refused_leaves_no_word_in_slots_or_parameters() -> None:
+    asked = {"refused_by": ("card",), "params": {"order_id": "ord_1"}}
+    message = "refund ord_881"
+    known = _resolved([_refund()], message, intent="refund", **asked)
+    assert known == IntentResult("refund", "", {}, {}, {})
+    for intent in ("", "other"):
+        unknown = _resolved([_refund()], message, intent=intent, **asked)
+        assert unknown == IntentResult("", "unknown_intent", {}, {}, {})

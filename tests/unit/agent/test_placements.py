@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
+from cogcli.agent.context.compiled import STATE, ContextBlock, Omission
 from cogcli.agent.context.compiler import CompiledContext, compile_context
-from cogcli.agent.context.inputs import AgentRequest, PromotedMemory, RunContext, User
+from cogcli.agent.context.inputs import (
+    AgentRequest,
+    Attention,
+    PromotedMemory,
+    RunContext,
+    User,
+)
 from cogcli.agent.context.placements import Placement, list_names, placements
 from tests.fakes.support_desk import (
     CAPABILITIES,
@@ -235,3 +242,117 @@ def test_every_block_of_a_context_has_one_placement() -> None:
     )
     placed = [each.block_id for each in placements(found.compilation) if each.block_id]
     assert sorted(placed) == sorted(block.block_id for block in found.compilation.candidates)
+
+
+AGE, TOTAL = "order:ord_881:age_days", "order:ord_881:total"
+ON_AGE = Attention((AGE,), {AGE: 1.0, TOTAL: 0.5, "mp_1": 0.25})
+
+
+def test_what_attention_leaves_out_is_told_with_its_salience() -> None:
+    given = {"request": CONSENTING, "memories": (_memory("mp_1"),), "attention": ON_AGE}
+    (age,) = _placed("order:ord_881.age_days", **given)
+    assert (age.status, age.reason, age.details["salience"]) == ("in", "hops:1", 1.0)
+    (total,) = _placed("order:ord_881.total", **given)
+    assert (total.status, total.stage, total.reason) == ("out", "attention", "not_in_focus")
+    assert (total.details["salience"], total.details["priority"]) == (0.5, 72)
+    (memory,) = _placed("mp_1", **given)
+    assert (memory.reason, memory.details["salience"]) == ("not_in_focus", 0.25)
+    (unranked,) = _placed("order:ord_881.total", attention=Attention((AGE,), {AGE: 1.0}))
+    assert (unranked.status, "salience" in unranked.details) == ("in", False)
+
+
+def test_salience_weighs_less_than_a_hop() -> None:
+    blocks = {
+        each.block_id: each.priority
+        for each in compile_context(compile_input(attention=ON_AGE)).compilation.candidates
+    }
+    assert blocks["evidence:0000"] == 74
+
+
+def test_what_a_call_of_the_run_gave_is_in_focus_whatever_its_salience() -> None:
+    edges = (edge("age_days", 12), edge("total", 240, evidence_ref="run_1/orders.lookup"))
+    (total,) = _placed("order:ord_881.total", edges=edges, attention=ON_AGE)
+    assert (total.status, total.reason) == ("in", "hops:1")
+
+
+ATTACHED = AgentRequest(
+    "Refund order ord_881",
+    user=User("cust_7"),
+    attachments=(
+        {"name": "a.jpg", "media_type": "image/jpeg", "bytes": 5},
+        {"name": "b.jpg", "uri": "file:b"},
+    ),
+)
+
+
+def test_a_held_attachment_is_out_of_the_prompt_and_an_omission() -> None:
+    given = {"request": ATTACHED, "attention": Attention(held_attachments=(1,))}
+    (first,), (second,) = (_placed(word, **given) for word in ("a.jpg", "attachment:1"))
+    assert (first.kind, first.name, first.status) == ("attachment", "attachment:0", "in")
+    assert (first.stage, first.reason, first.details) == ("assembly", "said", {"file": "a.jpg"})
+    assert (second.status, second.stage, second.reason) == ("out", "attention", "held")
+    payload = compile_context(compile_input(**given)).payload
+    shown = payload["compiled_prompt"]["task"]["attachments"]
+    assert shown == [{"name": "a.jpg", "media_type": "image/jpeg"}]
+    (omission,) = payload["budget_report"]["omissions"]
+    assert (omission["block_id"], omission["bucket"]) == ("attachment:1", "request")
+    assert (omission["reason"], omission["priority"]) == ("held", 0)
+    assert omission["tokens"] > 0
+    nothing = compile_context(compile_input()).payload["compiled_prompt"]["task"]
+    assert "attachments" not in nothing
+
+
+def test_lines_of_the_state_that_the_prompt_lacks_or_cuts() -> None:
+    lines = (
+        Omission("result:1", STATE, 0, 40, "no_room"),
+        Omission("result:2", STATE, 0, 7, "cut"),
+    )
+    compiled = compile_context(compile_input(state_omissions=lines))
+    placed = [each for each in placements(compiled.compilation) if each.kind == STATE]
+    assert [(each.name, each.status, each.stage, each.reason) for each in placed] == [
+        ("result:1", "out", "assembly", "no_room"),
+        ("result:2", "cut", "assembly", "cut"),
+    ]
+    assert [each.details for each in placed] == [{"missing_tokens": 40}, {"missing_tokens": 7}]
+    assert all(each.answers_to(each.block_id) for each in placed)
+    report = compiled.payload["budget_report"]
+    assert (report["truncated"], report["bucket_truncations"][STATE]) == (True, 2)
+
+
+def test_the_summary_of_a_session_is_told_as_cut_with_its_messages() -> None:
+    summary = ContextBlock("s", "session", "They greeted.", 0, 5, ("m1", "m2"))
+    cut = Omission("session:old", "session", 0, 90, "summarized")
+    given = {"summary": summary, "summary_cut": cut, "session": ("hello",)}
+    (placed,) = _placed("session:summary", **given)
+    assert (placed.kind, placed.status, placed.reason) == ("session", "cut", "summarized")
+    assert placed.details["messages"] == ["m1", "m2"]
+    assert _why("session:0001", **given) == ("in", "assembly", "said")
+    compiled = compile_context(compile_input(**given))
+    blocks = {each.block_id: each for each in compiled.compilation.candidates}
+    assert "summary of the messages 1 to 2: They greeted." in blocks["session:summary"].content
+    assert (blocks["session:summary"].priority, blocks["session:0001"].priority) == (40, 41)
+    assert [each["block_id"] for each in compiled.payload["budget_report"]["omissions"]] == [
+        "session:old"
+    ]
+
+
+def test_a_request_says_where_it_came_from_as_far_as_that_is_known() -> None:
+    asked = AgentRequest("Refund order ord_881", user=User("cust_7"), channel="mail", locale="de")
+    given = compile_input(request=asked, session_signals={"session_id": "s1"})
+    task = compile_context(given).payload["compiled_prompt"]["task"]
+    origin = {"channel": "mail", "locale": "de", "session": {"session_id": "s1"}}
+    assert origin.items() <= task.items()
+    first = compile_context(given._replace(edition=1)).payload["compiled_prompt"]["task"]
+    assert not origin.keys() & first.keys()
+    silent = compile_context(compile_input(request=asked._replace(channel="", locale="")))
+    assert not origin.keys() & silent.payload["compiled_prompt"]["task"].keys()
+
+
+@pytest.mark.parametrize(("reserved", "overpacked"), [(6000, True), (6001, True), (0, False)])
+def test_a_prompt_that_leaves_no_room_is_overpacked(reserved: int, overpacked: bool) -> None:
+    compiled = compile_context(compile_input(reserved=reserved))
+    assert compiled.overpacked is overpacked
+    report = compiled.payload["budget_report"]
+    assert report.get("reserved", 0) == reserved
+    if overpacked:
+        assert sum(compiled.compilation.assembly.used.values()) == 0

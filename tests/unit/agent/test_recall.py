@@ -75,3 +75,20 @@ def test_the_first_reason_counts_and_the_order_is_kept() -> None:
         {"memory_id": "m4", "reason": "top_k"},
     )
     assert PromotedMemory("m", "t", "c", "e", "p", 1, NOW)[7:] == ("", "local", "internal", (), 0.0)
+
+
+def test_the_topics_of_a_session_are_recalled_in_it_alone() -> None:
+    topic = _memory("m1", tier="working", entity="session:s1")
+    assert fault_of(topic, LAYER, USER, "acme", NOW, "s1") == ""
+    assert fault_of(topic, LAYER, USER, "acme", NOW, "s2") == "session"
+    assert fault_of(topic, LAYER, USER, "acme", NOW) == "session"
+    found = recall([topic], LAYER, USER, tenant_id="acme", now=NOW, session_id="s1")
+    assert (found.memories, found.omitted) == ((topic,), ())
+
+
+def test_the_most_salient_are_recalled_before_the_nearest() -> None:
+    memories = [_memory(f"m{number}", rank=float(number)) for number in range(4)]
+    salience = {"m3": 0.9, "m2": 0.4}
+    found = recall(memories, LAYER, USER, tenant_id="acme", now=NOW, salience=salience)
+    assert [each.memory_id for each in found.memories] == ["m3", "m2"]
+    assert [each["memory_id"] for each in found.omitted] == ["m0", "m1"]
