@@ -12,7 +12,7 @@ from typing import Final
 
 from cogcli.base.jsonvalue import MAX_INTEGER, NOTHING
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.pack_spec import BUILT_IN_GATE, CumulativeLimit, Pack
+from cogcli.declarations.pack_spec import CumulativeLimit, Pack
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.policy.evaluation import is_number
@@ -257,7 +257,7 @@ def _ask_by_limit(verdict: Verdict, limit: CumulativeLimit) -> Verdict:
         stage="situation",
         reason=f"limit_exceeded:{limit.id}",
         rule="",
-        gate=limit.gate or BUILT_IN_GATE,
+        gate=limit.gate,
         limit=limit.id,
         is_built_in=False,
     )

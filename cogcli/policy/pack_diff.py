@@ -109,5 +109,5 @@ def _find_changes(
             if not equal(old.get(name), new.get(name))
         }
         word = "removed" if id not in after else "added" if id not in before else "changed"
-        if members or word != "changed":
+        if members:
             yield PolicyChange(kind, id, word, members)

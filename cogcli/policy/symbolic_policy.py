@@ -249,15 +249,13 @@ class VerdictReader:
         return [*found, (BUILT_IN_GATE, all_of(level, negated(before)))]
 
     def _apply_mode(self, verdict: SymbolicVerdict) -> SymbolicVerdict:
-        """Add the requirements of the call's approval mode. A destructive call requires a person."""
+        """Add the obligations of the call's approval mode, and deny a host that is not listed."""
         may = any_of(verdict.levels["allow"], verdict.levels["allow_with_gate"])
         obligations = dict(verdict.obligations)
         for name, mode in (("idempotency_key", "read_only"), ("named_user", "network")):
             if is_above(self._mode, mode):
                 obligations[name] = any_of(obligations.get(name, FALSE), may)
-        unnamed = all_of(obligations.get("named_user", FALSE), negated(self._scene.named_user))
-        denied = all_of(may, any_of(self._unlisted_host(), unnamed))
-        return verdict._replace(obligations=obligations).deny(denied)
+        return verdict._replace(obligations=obligations).deny(all_of(may, self._unlisted_host()))
 
     @property
     def _has_built_in_gate(self) -> bool:
@@ -309,7 +307,7 @@ class VerdictReader:
         requested, before = [], FALSE
         for limit, (_, over) in zip(limits, claims, strict=True):
             if limit.over != "deny":
-                requested.append((limit.gate or BUILT_IN_GATE, all_of(over, negated(before))))
+                requested.append((limit.gate, all_of(over, negated(before))))
                 before = any_of(before, over)
         return self._add_gates(
             verdict, requested, self._name_term(before), self._waiver_condition(outcomes, limits)

@@ -630,3 +630,4 @@ def test_evidence_that_no_decision_requires_is_an_error() -> None:
 
     (problem,) = [each for each in _report(change).problems if each.code == "policy.obligation"]
     assert "no decision of its intents has `required_evidence`" in problem.message
+    assert problem.hint == ""

@@ -71,6 +71,11 @@ def missing(condition: Any, *data: dict[str, Any], **then: Any) -> list[str]:
             ["if/if/1 false", "if/if/2 true"],
         ),
         (
+            {"?:": [A, B, C]},
+            [{"a": True, "b": True}, {"a": False, "b": True, "c": False}],
+            ["if/?:/1 false", "if/?:/2 true"],
+        ),
+        (
             {"if": [A, B]},
             [{}],
             [f"if{p} {w}" for p in ("", "/if/0", "/if/1") for w in ("true", "false")]
