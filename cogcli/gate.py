@@ -211,8 +211,9 @@ class Gate:
     # -- sessions -----------------------------------------------------------------------------------------------------
 
     def session(self, name: str) -> GateSession:
-        """Return a context manager, for `with` and `async with`. Inside it is the session of all calls that name none.
+        """Return a context manager, for `with` and `async with`.
 
+        Inside the block, calls without a session name use this session.
         At its end the session is sealed.
         """
         return GateSession(self, name)

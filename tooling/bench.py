@@ -1261,7 +1261,7 @@ def context(folder: Path) -> Iterator[Figure]:
 def turn_ms(runs: Path) -> float:
     """Milliseconds of CPU time of one turn of the template planner that makes no call: it asks for the order."""
     from cogcli.agent.cognition.invocation import Invocation, intent_of
-    from cogcli.agent.cognition.loop import agent_run
+    from cogcli.agent.cognition.loop import build_agent_run
     from cogcli.agent.context.inputs import AgentRequest, User
     from cogcli.base.redact import Redactor
     from cogcli.base.system import SystemClock, SystemIds
@@ -1282,7 +1282,7 @@ def turn_ms(runs: Path) -> float:
     limits = merge_limits(DEFAULTS, pack.meta.defaults.budget)
     policy = RunPolicy(pack, given.policy, Budgets({"turns": 6}), Requester(intent.intent, "cust_7"),
                        safety_mode="destructive")  # fmt: skip
-    made = agent_run(
+    made = build_agent_run(
         Invocation(
             pack, asked, PolicyRequest(pack.ref), known, intent, limits, "destructive", policy
         )

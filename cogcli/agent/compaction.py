@@ -48,7 +48,7 @@ def compact_messages(
     sizes = [tokenizer.count(render(each.role, each.content)) for each in found]
     if len(messages) <= MAX_ITEMS["messages"] and sum(sizes) <= max_tokens:
         return Compaction(None, (), tuple(messages))
-    start = _find_first_kept(sizes, max_tokens - max_tokens // _SHARE)
+    start = _find_first_kept_index(sizes, max_tokens - max_tokens // _SHARE)
     oldest = found[:start]
     text = summary or " ".join(
         first_sentence(each.content) for each in oldest if each.role == "user"
@@ -58,7 +58,7 @@ def compact_messages(
     return Compaction(block, tuple(messages[:start]), kept, sum(sizes[:start]))
 
 
-def _find_first_kept(sizes: Sequence[int], max_tokens: int) -> int:
+def _find_first_kept_index(sizes: Sequence[int], max_tokens: int) -> int:
     """Return the index of the first of the newest messages that fit into these tokens."""
     start = len(sizes)
     while start and len(sizes) - start < MAX_ITEMS["messages"] and sizes[start - 1] <= max_tokens:

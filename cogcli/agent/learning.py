@@ -20,7 +20,7 @@ from cogcli.agent.profile import (
     apply_statement,
     bound_statement,
     compare,
-    find_removed,
+    find_removed_entries,
 )
 from cogcli.agent.records import LearnableInteraction
 from cogcli.agent.reply_text import ReplyProblem, read_object
@@ -82,7 +82,7 @@ def parse_learned(
         return found
     statements = [compare(profile, each) for each in statements_of(found, kind, notes)]
     if kind == "synthesize" and sees_all:
-        statements += find_removed(profile, statements)
+        statements += find_removed_entries(profile, statements)
     return LearnedStatements(tuple(statements), limit_notes(notes))
 
 

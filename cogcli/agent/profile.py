@@ -110,7 +110,7 @@ def compare(profile: UserProfile, statement: Statement) -> Statement:
     return statement._replace(value=_match_spelling(statement.value, held))
 
 
-def find_removed(profile: UserProfile, statements: Sequence[Statement]) -> list[Statement]:
+def find_removed_entries(profile: UserProfile, statements: Sequence[Statement]) -> list[Statement]:
     """Return a statement without a value for each entry of a profile that a synthesis leaves out: of each field that
     the statements are about, and only of those.
     """

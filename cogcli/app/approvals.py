@@ -153,7 +153,7 @@ def find_requests_to_show(
     waiting = list_requests(settings, warn, global_flags)
     found: dict[str, ShownRequest] = {}
     for name in names:
-        shown = [*_find_answered(settings, name, warn)]
+        shown = [*_find_answered_requests(settings, name, warn)]
         try:
             shown += [ShownRequest(each.view) for each in _match_name(settings, waiting, name)]
         except UsageError as error:
@@ -164,10 +164,12 @@ def find_requests_to_show(
     return list(found.values())
 
 
-def _find_answered(
+def _find_answered_requests(
     settings: Settings, name: str, warn: Callable[[CogcliError], None]
 ) -> Iterator[ShownRequest]:
-    """Yield the answered requests of an episode, or of all runs that wait those whose id begins with this word."""
+    """Yield the answered requests of an episode. If `name` begins like a request id, yield the
+    matching requests of all waiting runs.
+    """
     is_id = name.startswith(REQUEST_PREFIX)
     try:
         rows = list_episodes(settings, WAITING, None) if is_id else [read_row(find(settings, name))]

@@ -15,13 +15,13 @@ from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.directories import ARCHIVES, BATCH_ARCHIVES, BATCHES, archives_in
-from cogcli.episode.archive.locator import RunsArchives, open_kept
+from cogcli.episode.archive.locator import RunsArchives, open_cached_archive
 from cogcli.episode.archive.reader import archive_error, is_archive_file
 from cogcli.episode.archive.transfer import (
     find_conflict,
-    read_archived,
+    read_archived_episode,
     remove_archived_folder,
-    remove_unfinished,
+    remove_unfinished_folders,
     write_folder,
 )
 from cogcli.episode.archive.writer import ArchiveSeries, refused_error
@@ -73,7 +73,9 @@ class EpisodeArchiver:
         its folder is kept. Raise UnusableEnvironment `env.disk`.
         """
         remove_leftovers(self._runs_dir)
-        self._archived = self._find_archived({directory.name for directory in directories})
+        self._archived = self._find_archives_of_episodes(
+            {directory.name for directory in directories}
+        )
         rest = iter(directories)
         try:
             while together := list(islice(rest, _TOGETHER)):
@@ -82,7 +84,7 @@ class EpisodeArchiver:
             for series in self._series.values():
                 series.close()
 
-    def _find_archived(self, wanted_ids: set[str]) -> dict[str, Path]:
+    def _find_archives_of_episodes(self, wanted_ids: set[str]) -> dict[str, Path]:
         """Return the archives that have any of these episodes, by id."""
         archives = open_archives(self._runs_dir)
         archive_by_id: dict[str, Path] = {}
@@ -212,7 +214,7 @@ class EpisodeExtractor:
 
         Raise UnusableEnvironment `env.disk`.
         """
-        remove_unfinished(self._target)
+        remove_unfinished_folders(self._target)
         for place in places:
             try:
                 yield self._extract_one(place)
@@ -228,9 +230,9 @@ class EpisodeExtractor:
         archive = self._archive_of(place)
         if archive is None:
             raise unreadable(place, "is in no archive")
-        with open_kept(archive) as opened:
+        with open_cached_archive(archive) as opened:
             is_shared = self._target == self._runs_dir and self._settings.shares_episodes
-            write_folder(directory, read_archived(opened, place.name), shared=is_shared)
+            write_folder(directory, read_archived_episode(opened, place.name), shared=is_shared)
         return Transfer(place.name, directory, size_of(directory))
 
     def _archive_of(self, place: Path) -> Path | None:
@@ -255,7 +257,7 @@ def list_archives(paths: Iterable[Path]) -> ArchiveListing:
     places: list[Path] = []
     faults = []
     for path in paths:
-        with open_kept(path) as opened:
+        with open_cached_archive(path) as opened:
             places += [path / episode_id for episode_id in opened.episode_ids()]
             if opened.contents.fault:
                 faults.append(archive_error(path, opened.contents.fault))

@@ -17,7 +17,7 @@ from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.reader import is_archive_file
 from cogcli.episode.archive.transfer import drop_archive
 from cogcli.episode.listing.episode_row import EpisodeRow
-from cogcli.episode.redeemed import remove_expired
+from cogcli.episode.redeemed import remove_expired_approvals
 from cogcli.episode.removal import (
     is_being_made,
     pin,
@@ -90,7 +90,7 @@ def parse_criteria(
     return found
 
 
-def _select_unprotected(
+def _select_unprotected_episodes(
     episodes: Iterable[EpisodeRow], criteria: RemovalCriteria, pins: frozenset[str]
 ) -> tuple[list[EpisodeRow], Counter[str]]:
     """Return the episodes that match and are unprotected, and the number of protected ones by
@@ -114,7 +114,7 @@ def plan_sweep(settings: Settings, criteria: RemovalCriteria) -> RemovalPlan:
     """Return the episodes that a removal would remove now. Raise UnusableEnvironment if the pins
     cannot be read."""
     pins = read_pins(Path(settings.runs_dir))
-    rows, kept = _select_unprotected(store_of(settings).episode_rows(), criteria, pins)
+    rows, kept = _select_unprotected_episodes(store_of(settings).episode_rows(), criteria, pins)
     archives = _whole_archives(Path(settings.runs_dir), {row.id for row in rows})
     kept_in_archives = [
         row for row in rows if _is_archived(row) and row.directory.parent not in archives
@@ -172,7 +172,9 @@ def _drop_archives(runs_dir: Path, plan: RemovalPlan) -> tuple[list[EpisodeRow],
     return removed, freed
 
 
-def remove_planned(settings: Settings, criteria: RemovalCriteria, plan: RemovalPlan) -> RemovalPlan:
+def remove_planned_episodes(
+    settings: Settings, criteria: RemovalCriteria, plan: RemovalPlan
+) -> RemovalPlan:
     """Remove the planned episodes that still match, and return the removed ones.
 
     Raise UnusableEnvironment `env.disk`."""
@@ -188,7 +190,7 @@ def remove_planned(settings: Settings, criteria: RemovalCriteria, plan: RemovalP
         ):
             removed.append(row)
             freed += size
-    remove_expired(runs_dir, settings.clock.now())
+    remove_expired_approvals(runs_dir, settings.clock.now())
     kept = plan.kept + Counter(running=len(plan.rows) - len(removed))
     return RemovalPlan(removed, freed, kept)
 

@@ -235,8 +235,8 @@ def _hook_request(view: ApprovalView) -> HookRequest:
         requested_at=view.requested_at,
         expires_at=view.expires_at,
         arguments=arguments,
-        approve=view.approve,
-        reject=view.reject,
+        approve=view.approve_command,
+        reject=view.reject_command,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 
-from cogcli.app.policy_history import GovernedLog, find_packs, read_governed
+from cogcli.app.policy_history import GovernedLog, find_packs, read_governed_log
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
@@ -61,11 +61,11 @@ class EpisodeComparison(NamedTuple):
     undecided: list[DecisionChange]
 
 
-def read_compared(directory: Path, old: Pack) -> GovernedLog | None:
+def read_log_for_comparison(directory: Path, old: Pack) -> GovernedLog | None:
     """Return the log of an episode; None if the run had no pack with the id of the old one.
 
-    Raise the errors of `read_governed`."""
-    log = read_governed(directory)
+    Raise the errors of `read_governed_log`."""
+    log = read_governed_log(directory)
     return None if log is None or log.pack.pack_id != old.pack_id else log
 
 

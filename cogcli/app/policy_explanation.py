@@ -42,7 +42,7 @@ def explain_episode(directory: Path) -> Iterator[Json]:
     pack.
 
     The log is read once, and only decisions about calls that have not ended are in memory. Raise
-    the errors of `read_governed`."""
+    the errors of `read_governed_log`."""
     run = read_governed_run(directory)
     if run is None:
         return

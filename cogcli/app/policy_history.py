@@ -42,7 +42,7 @@ class GovernedLog(NamedTuple):
     """The packs that add to it; `pack` has their additions."""
 
 
-def read_governed(directory: Path) -> GovernedLog | None:
+def read_governed_log(directory: Path) -> GovernedLog | None:
     """Return the log of an episode; None if the run had no pack.
 
     Raise UnusableEnvironment `episode.unreadable`."""
@@ -56,7 +56,7 @@ def read_governed(directory: Path) -> GovernedLog | None:
 def read_governed_run(directory: Path) -> GovernedRun | None:
     """Return the first event of a run with its pinned specs and pack. None if it had no pack.
 
-    Raise the errors of `read_governed`."""
+    Raise the errors of `read_governed_log`."""
     started = _read_first(directory)
     require_known_payload(directory, started)
     request = PolicyRequest.recorded(start_of(started))
@@ -84,17 +84,17 @@ def find_packs(catalog: Catalog, request: PolicyRequest) -> tuple[Pack, tuple[Pa
 
 
 def is_shadow_run(directory: Path) -> bool:
-    """Return whether a run enforced no rule of its pack. Raise the errors of `read_governed`."""
+    """Return whether a run enforced no rule of its pack. Raise the errors of `read_governed_log`."""
     return _read_policy(directory).shadow
 
 
 def _read_policy(directory: Path) -> RecordedPolicy:
-    """Return the policy in the first event of a run. Raise the errors of `read_governed`."""
+    """Return the policy in the first event of a run. Raise the errors of `read_governed_log`."""
     return read_record(RecordedPolicy, object_of(_read_first(directory).payload).get("policy"))
 
 
 def _read_first(directory: Path) -> Event:
-    """Return the first event of a run. Raise the errors of `read_governed`."""
+    """Return the first event of a run. Raise the errors of `read_governed_log`."""
     with closing(iterate_events(directory, whole=True)) as events:
         first = next(events)
     if first.seq is None:

@@ -58,7 +58,7 @@ from cogcli.declarations.run_start import (
 )
 from cogcli.declarations.value_types import Json
 from cogcli.episode import refusals
-from cogcli.episode.checkpoint import TrustedEvents, read_vouched
+from cogcli.episode.checkpoint import TrustedEvents, read_trusted_events
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.run import resume as runs
@@ -170,7 +170,7 @@ def _is_own(settings: Settings, directory: Path, log: LogIndex) -> bool:
 def _read_vouched_events(settings: Settings, directory: Path) -> TrustedEvents:
     """Return the events that the checkpoints of an episode vouch for."""
     with refusals.open_episode(directory) as folder:
-        return read_vouched(folder, find_key(settings.environ), signer_of(settings))
+        return read_trusted_events(folder, find_key(settings.environ), signer_of(settings))
 
 
 def _add_repeat_command(error: UsageError, directory: Path) -> None:

@@ -33,7 +33,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
 
 
-def run_requested(
+def run_requested_skill(
     settings: Settings,
     requested: RequestedRun,
     watch: Watch,
@@ -187,7 +187,7 @@ def signatures_of(settings: Settings) -> AnswerSignatures:
 def _explain_signature(settings: Settings, answer: SignedAnswer, at: str) -> str:
     from cogcli.app.settings.approvers import ApproverKeys  # most answers are not signed
 
-    return ApproverKeys(settings).explain(answer, at)
+    return ApproverKeys(settings).find_rejection_reason(answer, at)
 
 
 def _open_limits(settings: Settings) -> LimitLedger:

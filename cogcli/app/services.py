@@ -104,7 +104,7 @@ def refresh_service(
     _require_declared_server(service)
     before = read_locked(service.root, service.id)
     now = _list_tools(settings, service)
-    _require_offered(marks, now)
+    _require_offered_tools(marks, now)
     found = _compare_offers(
         {tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now}
     )
@@ -135,7 +135,7 @@ def _mark_tool(tool: Json, marks: Mapping[str, bool]) -> Json:
     return {**tool, READ_ONLY: marks[name]} if name in marks else tool
 
 
-def _require_offered(marks: Iterable[str], tools: Iterable[Json]) -> None:
+def _require_offered_tools(marks: Iterable[str], tools: Iterable[Json]) -> None:
     """Raise UsageError for a mark of a tool that the server does not have."""
     names = [tool["name"] for tool in tools]
     for name in marks:

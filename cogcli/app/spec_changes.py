@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from cogcli.app.ask_again import invoke_command, is_agent_run
 from cogcli.app.policy_comparison import DecisionChange, EpisodeComparison, compare_with_current
-from cogcli.app.policy_history import read_governed
+from cogcli.app.policy_history import read_governed_log
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, UnusableEnvironment
@@ -111,7 +111,7 @@ def _compare_decisions(directory: Path, present: Catalog) -> EpisodeComparison |
     """Return the differences between the recorded decisions of a run and those of the current pack. None if the run had
     no pack.
     """
-    governed = read_governed(directory)
+    governed = read_governed_log(directory)
     return compare_with_current(directory.name, governed, present) if governed else None
 
 

@@ -320,7 +320,7 @@ class _ContractSurvey:
         selection = SelectionOptions(binds, None, environ)
 
         def prepare(inputs: Inputs) -> PreparedRun:
-            return prepare_one_step(self._catalog, _round_skill(calls), request, selection)
+            return prepare_one_step(self._catalog, _build_skill_of_calls(calls), request, selection)
 
         @contextmanager
         def surroundings() -> Iterator[None]:
@@ -382,8 +382,8 @@ def _need_of_call(planned: _PlannedCall, step: StepHistory) -> MissingRequiremen
     )
 
 
-def _round_skill(calls: Mapping[str, _PlannedCall]) -> Json:
-    """Return a skill whose steps are these calls. Each output is written to its own variable."""
+def _build_skill_of_calls(calls: Mapping[str, _PlannedCall]) -> Json:
+    """Return a skill that makes these calls in order. Each output is written to its own variable."""
     steps = [
         {
             "id": step,

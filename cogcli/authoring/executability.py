@@ -246,13 +246,13 @@ def measure_coverage(settings: Settings) -> RegistryCoverage:
         "bindings": catalog.bindings,
         "skills": catalog.skills,
     }
-    counts = {kind: _count_executed(settings, specs[kind], ran[kind]) for kind in KINDS}
+    counts = {kind: _count_executed_specs(settings, specs[kind], ran[kind]) for kind in KINDS}
     untrusted = sum(each.needs_trust for each in called.checked)
     untrusted += sum(each.result.code == UNTRUSTED for each in tested)
     return RegistryCoverage(counts, untrusted)
 
 
-def _count_executed(
+def _count_executed_specs(
     settings: Settings, specs: Mapping[str, Capability | Binding | Skill], ran: Collection[str]
 ) -> Json:
     """Return the number of specs of a kind, and those that did not run."""

@@ -83,7 +83,7 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
             raise UnreadableFile(
                 name, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
             )
-        return _read_bounded(name, handle, limit)
+        return _read_up_to_limit(name, handle, limit)
     except OSError as error:
         raise _reading_error(name, error) from error
     finally:
@@ -146,7 +146,7 @@ def _reading_error(name: str, error: OSError | ValueError) -> UnreadableFile:
     return UnreadableFile(name, "unreadable", f"cannot be read: {error.strerror or error}")
 
 
-def _read_bounded(name: str, handle: int, limit: int) -> bytes:
+def _read_up_to_limit(name: str, handle: int, limit: int) -> bytes:
     parts: list[bytes] = []
     left = limit
     while part := os.read(handle, min(_CHUNK, left + 1)):

@@ -40,7 +40,7 @@ def _first_items(value: object, most: int) -> object:
     return value[:most] if type(value) is list and len(value) > most else value
 
 
-def _find_carried(reply: dict[Any, Any], given: Json) -> dict[Any, list[Any]]:
+def _find_continued_lists(reply: dict[Any, Any], given: Json) -> dict[Any, list[Any]]:
     """Return by key the long list of `given` with which a member of the reply begins."""
     lists = [each for each in given.values() if type(each) is list and len(each) >= LONG_LIST]
     if not lists:
@@ -53,7 +53,7 @@ def to_plain_reply(value: Any, given: Json) -> Any:
     """Return the result of `to_plain_json`. A long list that begins with the elements of a list in `given` shares these
     elements with it. So cached knowledge about the elements stays valid for a reply that extends the list.
     """
-    carried = _find_carried(value, given) if type(value) is dict else {}
+    carried = _find_continued_lists(value, given) if type(value) is dict else {}
     if not carried:
         return to_plain_json(value)
     rests = {

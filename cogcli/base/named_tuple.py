@@ -79,10 +79,10 @@ else:
         def __getnewargs__(self):
             return tuple(self)
 
-    class _Word:
-        """Stands in a list of bases for `_TupleWithNames`."""
+    class _NamedTupleBase:
+        """Placeholder base that resolves to `_TupleWithNames`."""
 
         def __mro_entries__(self, bases):
             return (_TupleWithNames,)
 
-    NamedTuple = _Word()
+    NamedTuple = _NamedTupleBase()

@@ -119,7 +119,7 @@ def names_from_hint(hint: str) -> list[str]:
     return found[1].split("` or `") if found else []
 
 
-def list_known(known_words: Iterable[str], *, limit: int = 6) -> str:
+def list_known_words(known_words: Iterable[str], *, limit: int = 6) -> str:
     """Return a hint that lists the first `limit` known words. Words of several lines are skipped."""
     words = list(filter(str.isprintable, known_words))
     more = f" and {len(words) - limit} more" if len(words) > limit else ""

@@ -153,10 +153,10 @@ def _binding_ids_of_capability(settings: Settings, capability: str) -> list[str]
 
 def _ids_in_files(settings: Settings, files: list[LayoutFile]) -> set[str]:
     """Return the ids in binding files. Their file names may differ from the ids."""
-    return {str(raw["id"]) for raw in _read_cached(settings, "binding", files)}
+    return {str(raw["id"]) for raw in _read_cached_specs(settings, "binding", files)}
 
 
-def _read_cached(settings: Settings, kind: str, files: list[LayoutFile]) -> list[Json]:
+def _read_cached_specs(settings: Settings, kind: str, files: list[LayoutFile]) -> list[Json]:
     """Return the cached content of files, without files outside the cache. No file is parsed."""
     from cogcli.base.canonical import digest
     from cogcli.specs.cache import CompiledCache, cached_kind
@@ -205,7 +205,7 @@ def _compiled_skill(settings: Settings, skill_id: str) -> Json:
         for file in layout.all("skill")
         if file.id == skill_id
     ]
-    compiled = _read_cached(settings, "skill", files)
+    compiled = _read_cached_specs(settings, "skill", files)
     return compiled[-1] if compiled else {}
 
 

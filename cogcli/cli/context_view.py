@@ -131,7 +131,7 @@ def difference_lines(
     for change in difference.ledger:
         text = f"{change.member:<24}  {_shorten_hash(change.before)}  {_shorten_hash(change.after)}"
         lines.append([("  ", ""), (fit(visible(text), width, 2), "dim")])
-    if difference.same:
+    if difference.is_identical:
         return [*lines, [("  nothing differs", "dim")]]
     return [
         *lines,

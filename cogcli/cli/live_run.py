@@ -62,7 +62,7 @@ class DisplayListener:
 
     @property
     def ignored(self) -> frozenset[str]:
-        """The types of events that the listener need not receive."""
+        """The types of events that are not sent to this listener."""
         return self.display.ignored
 
     def __call__(self, event: Event) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from cogcli.app.registry import open_registry, untrusted_warning
-from cogcli.app.run_skill import build_options, resolve_pack_option, run_requested
+from cogcli.app.run_skill import build_options, resolve_pack_option, run_requested_skill
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, SkillNotFoundError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
@@ -64,7 +64,7 @@ def run_skill(
             return watch_start(context, listener, control)
 
         person = find_person(context, listener.display)
-        return run_requested(context.settings, given, watch, person), listener
+        return run_requested_skill(context.settings, given, watch, person), listener
 
     name = given.request.options.exclusive
     if name or flags.names_conflict:

@@ -197,7 +197,7 @@ OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], object]] = {
     "timeline": lambda _, shown: timeline.rows(shown.history, only=shown.step),
     "lineage": lambda _, shown: lineage.rows(_target_flows(shown)),
     "why": _cause_chains,
-    "graph": lambda _, shown: graph_of(shown.history).as_object(),
+    "graph": lambda _, shown: graph_of(shown.history).to_payload(),
     "export": _export_object,
     "layers": lambda _, shown: layer_cells.cells_of(shown.history),
 }

@@ -19,11 +19,11 @@ _NAMES = 40
 """Columns that names may take before the rest of a line moves."""
 
 
-def row(out: OutputStream, verdict: CheckResult, names: int) -> StyledLine:
-    """Return the line of a check result. `names` is the width of the column of names."""
+def result_line(out: OutputStream, verdict: CheckResult, name_width: int) -> StyledLine:
+    """Return the line of a check result. `name_width` is the width of the column of names."""
     word = _SIGN[verdict.status]
     sign = max(cells(out.glyphs.sign(name)) for name in _SIGN.values())
-    name = pad(visible(verdict.id), min(names, _NAMES))
+    name = pad(visible(verdict.id), min(name_width, _NAMES))
     detail = visible(_details_text(verdict))
     used = 4 + sign + cells(name)
     text = (fit(detail, out.width, used), "dim" if verdict.status == SKIPPED else "")

@@ -264,7 +264,9 @@ def _merge_ranges(ranges: Iterable[EventRange]) -> list[EventRange]:
     return union
 
 
-def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> TrustedEvents:
+def read_trusted_events(
+    folder: Folder, owner: bytes | None, sign: Sign | None = None
+) -> TrustedEvents:
     """Compare the known records of an episode with its log, up to the first line that breaks the chain. Raise
     UnreadableFile.
     """

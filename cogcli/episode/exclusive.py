@@ -86,7 +86,7 @@ def hold_name(
     if not name:
         yield
         return
-    with _open_locked(runs_dir, name, shared=shared) as handle:
+    with _open_locked_file(runs_dir, name, shared=shared) as handle:
         holder = _read_holder(runs_dir, name, handle)
         if holder is not None and holder.episode_id != episode_id:
             raise holder.to_error()
@@ -99,12 +99,12 @@ def hold_name(
 
 def find_holder(runs_dir: Path, name: str, *, shared: bool = False) -> Holder | None:
     """Return the episode that holds a name now; None if the name is free. Raise UnusableEnvironment `env.disk`."""
-    with _open_locked(runs_dir, name, shared=shared) as handle:
+    with _open_locked_file(runs_dir, name, shared=shared) as handle:
         return _read_holder(runs_dir, name, handle)
 
 
 @contextmanager
-def _open_locked(runs_dir: Path, name: str, *, shared: bool) -> Iterator[int]:
+def _open_locked_file(runs_dir: Path, name: str, *, shared: bool) -> Iterator[int]:
     """Yield the descriptor of the file of a name, locked."""
     if not HELD_NAME.accepts(name):  # of a log, which may be forged
         raise UsageError(

@@ -246,7 +246,7 @@ class Folder:
         finally:
             os.close(fd)
 
-    def part(self, name: str, start: int, end: int) -> Iterator[bytes]:
+    def read_range(self, name: str, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes of a regular file from `start` to `end`, in chunks. Raise UnreadableFile, OSError."""
         fd = self.open_file(name)
         try:

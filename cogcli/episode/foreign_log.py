@@ -75,12 +75,12 @@ class _Report:
         """Yield the events for reports. If there are several plans or ends, only the last one is used, as in the
         projection.
         """
-        yield self._start_event(events[0])
+        yield self._build_start_event(events[0])
         for number, event in enumerate(events):
             if number == planned_at:
-                yield self._plan_event(event)
+                yield self._build_plan_event(event)
             elif number == ended_at:
-                yield self._end_event(event)
+                yield self._build_end_event(event)
             elif not self._projection.is_root(event) or event.phase in (
                 "start",
                 "plan",
@@ -98,23 +98,23 @@ class _Report:
         return event._replace(run_id=self._projection.root, **changes)
 
     def _keep_time_only(self, event: Event) -> Event:
-        """Return the event without everything except its time."""
+        """Return the event with an empty payload; only its time is kept."""
         return self._of_root(event, phase="runtime", payload={})
 
-    def _start_event(self, first: Event) -> Event:
+    def _build_start_event(self, first: Event) -> Event:
         projection = self._projection
         payload = {**projection.start.json, "task": projection.task()}
         begun = self._of_root(first, phase="start", event_type="run.started", payload=payload)
         return begun._replace(timestamp=projection.started_at)
 
-    def _plan_event(self, event: Event) -> Event:
+    def _build_plan_event(self, event: Event) -> Event:
         """Return the last plan, with the statuses that it assigned to its steps."""
         plan = PlanProjection()
         plan.apply(event)
         records = [{**step, "uses": step["description"]} for step in plan.steps]
         return self._of_root(event, payload={"step_records": records})
 
-    def _end_event(self, event: Event) -> Event:
+    def _build_end_event(self, event: Event) -> Event:
         status, error = self._projection.status, self._projection.error()
         payload = {**object_of(event.payload), "status": status, "error": error}
         metrics = {"duration_ms": self._projection.duration_ms()}

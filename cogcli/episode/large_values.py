@@ -136,18 +136,21 @@ class ValueShortener:
         It returns the same object if there is nothing to leave out.
         """
         clean = [known for known in self._known if known.version is version]
-        return self._leave_out(payload, clean) if clean else payload
+        return self._drop_known_items(payload, clean) if clean else payload
 
-    def _leave_out(self, value: Any, clean: list[_KnownList]) -> Any:
+    def _drop_known_items(self, value: Any, clean_lists: list[_KnownList]) -> Any:
+        """Return a value without the items of known lists, except the last item of each list."""
         if type(value) is dict:
-            rest = {key: self._leave_out(member, clean) for key, member in value.items()}
+            rest = {
+                key: self._drop_known_items(member, clean_lists) for key, member in value.items()
+            }
             return value if all(map(operator.is_, rest.values(), value.values())) else rest
         if type(value) is not list:
             return value
         if len(value) >= LONG_LIST:
-            found = next((known for known in clean if known.is_beginning_of(value)), None)
+            found = next((known for known in clean_lists if known.is_beginning_of(value)), None)
             return value if found is None else value[len(found.items) - 1 :]
-        left = [self._leave_out(item, clean) for item in value]
+        left = [self._drop_known_items(item, clean_lists) for item in value]
         return value if all(map(operator.is_, left, value)) else left
 
     def recall(self, payload: Json, version: object = None) -> Json:

@@ -39,13 +39,13 @@ class PlanProjection:
         if event.phase == "act":
             self.apply_act(read_record(SharedActivity, event.payload))
         elif event.phase == "plan":
-            self._start_step(event)
+            self._replace_plan(event)
 
     def result(self) -> Json:
         """Return the plan of `state.json`. It shares its steps with this projection."""
         return {**self._head, "steps": self.steps}
 
-    def _start_step(self, event: Event) -> None:
+    def _replace_plan(self, event: Event) -> None:
         payload = event.payload
         if type(payload) is not dict:
             self._on_repair("the payload of a plan event is not an object: no plan")

@@ -79,7 +79,7 @@ def _read_file(folder: Folder, name: str) -> Redemption:
     return read_record(Redemption, found)
 
 
-def remove_expired(runs_dir: Path, now: str) -> None:
+def remove_expired_approvals(runs_dir: Path, now: str) -> None:
     """Remove the files of expired approvals whose episodes no longer exist. Raise UnusableEnvironment `env.disk`."""
     place = redeemed_folder(runs_dir)
     with disk_errors(place), suppress(FileNotFoundError), Folder.open(place) as folder:

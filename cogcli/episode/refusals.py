@@ -30,9 +30,9 @@ def open_episode(path: Path) -> Folder:
     try:
         return Folder.open(path)
     except (FileNotFoundError, NotADirectoryError) as error:
-        from cogcli.episode.archive.access import open_archived
+        from cogcli.episode.archive.access import open_archived_episode
 
-        if (archived := open_archived(path)) is not None:
+        if (archived := open_archived_episode(path)) is not None:
             return archived
         raise unreadable(path, error.strerror or "cannot be opened") from error
     except PermissionError as error:

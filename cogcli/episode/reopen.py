@@ -112,7 +112,11 @@ def reopen(
             known = read_trusted_checkpoints(folder, ports.get("owner"), ports.get("sign"))
             log = _read_by_waypoint(folder, known) if by_waypoint and not mend else None
             if log is None:
-                log = _read_mended(folder, known) if mend else _read_sound(folder, known)
+                log = (
+                    _read_repaired_log(folder, known)
+                    if mend
+                    else _read_undamaged_log(folder, known)
+                )
             ids = {"episode_id": log.events[0].episode_id, "trace_id": log.events[0].trace_id or ""}
             journal = Journal(folder, **ids, **ports, resumed=(fd, log.end), vouched=log.vouched)
             opened.pop_all()  # now the journal closes both
@@ -212,7 +216,7 @@ def _read_by_waypoint(folder: Folder, known: list[Checkpoint]) -> _Log | None:
     return _Log(found.events, end, tail, found.vouched, found)
 
 
-def _read_sound(folder: Folder, known: list[Checkpoint]) -> _Log:
+def _read_undamaged_log(folder: Folder, known: list[Checkpoint]) -> _Log:
     """Read the log. If its damage can be repaired, the raised error suggests the command."""
     try:
         return _read_log(folder, known)
@@ -223,7 +227,7 @@ def _read_sound(folder: Folder, known: list[Checkpoint]) -> _Log:
         raise
 
 
-def _read_mended(folder: Folder, known: list[Checkpoint]) -> _Log:
+def _read_repaired_log(folder: Folder, known: list[Checkpoint]) -> _Log:
     """Read the log without its damaged newest line; restore altered newlines. Raise UnusableEnvironment, OSError."""
     while (damage := find_damage(folder)) and damage.corrupted_newline >= 0:
         write_newline(folder, damage.corrupted_newline)

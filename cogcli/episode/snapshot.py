@@ -145,7 +145,7 @@ class Snapshots:
                 return found
 
             reader = BlobReader(get)
-            for _, line in Lines(folder.part(EVENTS, self._read, self._journal.size)):
+            for _, line in Lines(folder.read_range(EVENTS, self._read, self._journal.size)):
                 value = parse_line(line)
                 self._rules = self._rules or rules_of(value.get("payload")) or FIRST
                 self._fold.apply(event_of(value, line, reader, self._rules))

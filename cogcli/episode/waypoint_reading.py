@@ -126,7 +126,7 @@ def _read_tail(
     folder: Folder, start: int, check: LineCheck, reader: BlobReader, rules: int
 ) -> Iterator[tuple[Event, bytes]]:
     """Yield the committed events from an offset on. Raise WaypointUnusable for an invalid line."""
-    lines = Lines(folder.part(EVENTS, start, folder.size(EVENTS)))
+    lines = Lines(folder.read_range(EVENTS, start, folder.size(EVENTS)))
     for _, raw, value in lines.objects():
         _require_usable(not list(check.check(check.count + 1, raw, value)))
         yield event_of(value, raw, reader, rules), raw

@@ -51,7 +51,7 @@ class Waypoints:
 
     def _write_waypoint(self) -> None:
         journal, fold = self._journal, self._fold
-        for _, line in Lines(journal.folder.part(EVENTS, fold.size, journal.size)):
+        for _, line in Lines(journal.folder.read_range(EVENTS, fold.size, journal.size)):
             fold.apply(line)
         waypoint = fold.result(journal.episode_id, journal.head)
         if waypoint is None:

@@ -41,7 +41,7 @@ def build_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> J
     return {SERVERS: {NAME: {"command": "cogcli", "args": words}}}
 
 
-def write_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> str:
+def write_server_file(settings: Settings, host: AgentHost, flags: Sequence[str]) -> str:
     """Merge the gateway into a host's file of the project, and return its path.
 
     Raise UsageError for a host whose file is not JSON, UnusableEnvironment `gateway.file`, `env.disk`, `project.link`.

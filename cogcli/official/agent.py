@@ -33,11 +33,11 @@ _STRATEGIES = ("best", "keyword", "lexical")
 
 
 class RouteOption(NamedTuple):
-    """A skill or agent to choose from: its id, the words of its name and tags, and its description."""
+    """A skill or agent to choose from: its id, its name and tags, and its description."""
 
     id: str
-    names: str
-    words: str
+    name_text: str
+    description_text: str
 
 
 class ScoredRoute(NamedTuple):
@@ -237,7 +237,7 @@ def _id_factor(shared: dict[str, int], worth_by_word: dict[str, int]) -> float:
 
 def _weight_by_word(choice: RouteOption) -> dict[str, int]:
     """Return the weight of each word of a choice: its highest weight in the id, the names and the description."""
-    places = ((choice.words, 1), (choice.names, 2), (choice.id, _ID_WORTH))
+    places = ((choice.description_text, 1), (choice.name_text, 2), (choice.id, _ID_WORTH))
     return {word: worth for text, worth in places for word in _stems_of_name(text)}
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from cogcli.official.confined import RUFF, run_confined
+from cogcli.official.confined import RUFF, run_confined_function
 from cogcli.official.data import parse_json
 from cogcli.sdk import Refused, run_behind_wall
 
@@ -292,4 +292,6 @@ def analyze_source(code: str, language: str) -> dict[str, object]:
     """
     if len(code) > _MAX_CODE:
         raise Refused("too-large", f"more than {_MAX_CODE // 1024 // 1024} MiB of code")
-    return run_confined("code_measures:measure", code=code, language=_normalize_language(language))
+    return run_confined_function(
+        "code_measures:measure", code=code, language=_normalize_language(language)
+    )

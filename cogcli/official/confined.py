@@ -27,7 +27,7 @@ RUFF: Final = ProcessLimits(4 * _MIB, 2048 * _MIB, 20, 16 * _MIB)
 """The limits of the formatter of Python, which is a program."""
 
 
-def run_confined(
+def run_confined_function(
     function: str,
     *,
     content: bytes | None = None,

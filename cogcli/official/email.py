@@ -10,7 +10,7 @@ from email.header import decode_header, make_header
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from cogcli.official.confined import run_confined
+from cogcli.official.confined import run_confined_function
 from cogcli.official.files import OPENED_AS as OPENED_AS
 from cogcli.official.files import name_of, read_whole, resolve_folder
 from cogcli.sdk import Refused
@@ -57,8 +57,10 @@ def read_mailbox(mailbox: str) -> dict[str, object]:
     about = f"{name_of(mailbox)}: "
     if mailbox and "\0" not in mailbox and os.path.isdir(mailbox):
         folder = resolve_folder(mailbox)
-        return run_confined("email:messages_of_folder", read=[folder], about=about, folder=folder)
-    return run_confined(
+        return run_confined_function(
+            "email:messages_of_folder", read=[folder], about=about, folder=folder
+        )
+    return run_confined_function(
         "email:messages_of_file", content=read_whole(mailbox, _MAX_BYTES), about=about
     )
 

@@ -7,7 +7,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from cogcli.official.confined import run_confined
+from cogcli.official.confined import run_confined_function
 from cogcli.official.files import OPENED_AS as OPENED_AS
 from cogcli.official.files import name_of, resolve_folder
 from cogcli.sdk import Refused
@@ -45,7 +45,7 @@ def read_log(
     linked = [name for name in _PLACES if os.path.islink(os.path.join(folder, name))]
     if linked or os.path.lexists(os.path.join(folder, "objects", "info", "alternates")):
         raise Refused("unsupported", f"{name_of(path)}: its objects lie elsewhere")
-    return run_confined(
+    return run_confined_function(
         "git:commits", folder=folder, start=start, end=end or "HEAD", limit=limit, read=[folder]
     )
 

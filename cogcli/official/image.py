@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogcli.official.confined import run_confined
+from cogcli.official.confined import run_confined_function
 from cogcli.official.files import OPENED_AS, read_whole
 from cogcli.sdk import Refused
 
@@ -21,7 +21,7 @@ def check_file(image: str) -> dict[str, object]:
     """
     try:
         content = read_whole(image, _BYTES)
-        return run_confined("image:look_at", content=content)
+        return run_confined_function("image:look_at", content=content)
     except Refused as error:
         return _refusal_result(error.message)
 

@@ -219,7 +219,7 @@ def validate_response(
     issues += [{"kind": "required", "path": key, "message": f"{key} is missing"} for key in missing]
     is_malformed = bool(issues)
     claims, unsupported = (
-        _find_unsupported(output, evidence_context or []) if checks_claims else ([], [])
+        _find_unsupported_claims(output, evidence_context or []) if checks_claims else ([], [])
     )
     for path, claim in unsupported:
         message = f"{claim!r} does not stand in the evidence"
@@ -234,7 +234,7 @@ def validate_response(
     }
 
 
-def _find_unsupported(
+def _find_unsupported_claims(
     output: object, evidence: list[Any]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return (path, claim) of all numbers and names of an output, and of those that the evidence

@@ -28,7 +28,7 @@ def matches(pattern: str, text: str) -> bool:
     return search(text)
 
 
-def require_bounded(pattern: str, *, of_keys: bool = False) -> None:
+def require_bounded_time(pattern: str, *, of_keys: bool = False) -> None:
     """Raise Refused for a pattern that may take exponential time.
 
     Patterns of keys must also be safe for a backtracking engine.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from cogcli.official.confined import run_confined
+from cogcli.official.confined import run_confined_function
 from cogcli.official.files import OPENED_AS as OPENED_AS
 from cogcli.official.files import name_of, read_whole
 from cogcli.sdk import Refused
@@ -30,7 +30,7 @@ def read_pdf(path: str, max_pages: int = 200, needs_text: bool = False) -> dict[
     """
     name = name_of(path)
     about = f"{name}: not a readable PDF: "
-    document = run_confined(
+    document = run_confined_function(
         "pdf:extract", content=read_whole(path, _MAX_BYTES), about=about, max_pages=max_pages
     )
     if needs_text and not document["text"]:

@@ -6,7 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from cogcli.official.patterns import matches, require_bounded
+from cogcli.official.patterns import matches, require_bounded_time
 from cogcli.official.values import pointer_part
 from cogcli.sdk import Refused
 
@@ -37,7 +37,7 @@ def validate(
     validator = _make_validator(schema, check_formats)
     try:
         for pattern, of_keys in _find_patterns(schema):
-            require_bounded(pattern, of_keys=of_keys)
+            require_bounded_time(pattern, of_keys=of_keys)
         validator.check_schema(schema)
         breaches = list(islice(validator.iter_errors(data), max_errors + 1))
     except SchemaError as error:

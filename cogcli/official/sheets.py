@@ -10,7 +10,7 @@ import re
 from itertools import islice
 from typing import Any
 
-from cogcli.official.confined import run_confined
+from cogcli.official.confined import run_confined_function
 from cogcli.official.files import OPENED_AS as OPENED_AS
 from cogcli.official.files import name_of, read_start, read_whole, write_whole
 from cogcli.official.table import (
@@ -59,9 +59,9 @@ def read_sheet(
     if kind == ".parquet":
         if sheet_name or range:
             raise Refused("unsupported", f"{about}a Parquet file has neither sheets nor cells")
-        return run_confined("sheet_files:read_parquet", **arguments)
+        return run_confined_function("sheet_files:read_parquet", **arguments)
     arguments |= {"sheet_name": sheet_name, "corners": corners}
-    return run_confined("sheet_files:read_workbook", **arguments)
+    return run_confined_function("sheet_files:read_workbook", **arguments)
 
 
 def _parse_range(cells: str) -> list[int]:

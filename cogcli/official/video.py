@@ -8,7 +8,7 @@ import base64
 import io
 from typing import TYPE_CHECKING
 
-from cogcli.official.confined import run_confined
+from cogcli.official.confined import run_confined_function
 from cogcli.official.files import OPENED_AS as OPENED_AS
 from cogcli.official.files import name_of, read_whole
 from cogcli.sdk import Refused
@@ -46,7 +46,7 @@ def extract_frames(video: str, max_frames: int = 8, width: int = 480) -> dict[st
     if not any(mark in content[:12] for mark in _MARKS):
         raise Refused("unsupported", f"{name_of(video)}: no video of a kind that is read")
     about = f"{name_of(video)}: "
-    return run_confined(
+    return run_confined_function(
         "video:extract", content=content, about=about, count=max_frames, width=width
     )
 

@@ -6,7 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cogcli.official.confined import run_confined
+from cogcli.official.confined import run_confined_function
 from cogcli.official.hidden_text import remove_hidden
 from cogcli.sdk import Refused
 
@@ -56,7 +56,7 @@ def extract_content(content: str) -> dict[str, object]:
     their address as written; only http, https, mailto and relative ones are listed, each once.
     """
     require_page_size(content)
-    return run_confined("web:read_page", content=content.encode("utf-8", "surrogatepass"))
+    return run_confined_function("web:read_page", content=content.encode("utf-8", "surrogatepass"))
 
 
 def require_page_size(content: str) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from unicodedata import category
 
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import list_known, suggestion
+from cogcli.base.problems import list_known_words, suggestion
 from cogcli.base.redact import BY_NAME, MASK
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyLayer, PolicyRule
@@ -188,14 +188,14 @@ def _find_source_fault(
     if capability.data_class not in SAFE_CLASSES:
         return f"what `{id}` gives is {capability.data_class}"
     path = source.removeprefix("output.")
-    if any(paths_overlap(path, masked) for masked in _list_masked(pack, id)):
+    if any(paths_overlap(path, masked) for masked in _list_masked_paths(pack, id)):
         return f"a rule masks it in what `{id}` gives"
     names = path.split(".")
     secret = dict.fromkeys(names, "a value")
     return "its path names a secret" if BY_NAME.mask(secret) != secret else ""
 
 
-def _list_masked(pack: Pack, id: str) -> Iterator[str]:
+def _list_masked_paths(pack: Pack, id: str) -> Iterator[str]:
     """Yield the paths of the output of a capability that rules of the pack mask."""
     for rule in pack.policy.rules:
         if applies(rule.scope.capabilities, id):
@@ -246,5 +246,5 @@ def _check_text(
         if name not in allowed:
             reason = find_fact_fault(pack, name, capabilities)
             message = f"shows `{name}`, which a customer may not see: {reason}"
-            hint = suggestion(name, allowed) or list_known(sorted(allowed))
+            hint = suggestion(name, allowed) or list_known_words(sorted(allowed))
             report.error("pack.reference", ("say",), message, hint=hint)

@@ -19,7 +19,7 @@ _SELECTORS: Final = (("\u180b", "\u180f"), ("\ufe00", "\ufe0f"), ("\U000e0100", 
 """The ranges of variation selectors."""
 
 
-def find_triggered(
+def find_guardrails_for_text(
     guardrails: Iterable[Guardrail], text: str, edition: int = LATEST_EDITION
 ) -> list[Guardrail]:
     """Return the guardrails that a string triggers, in declared order, by the checks of an edition.
@@ -59,9 +59,11 @@ def _is_invisible(character: str) -> bool:
     )
 
 
-def find_triggered_by(guardrails: Sequence[Guardrail], value: object) -> list[Guardrail]:
+def find_guardrails_for_value(guardrails: Sequence[Guardrail], value: object) -> list[Guardrail]:
     """Return the guardrails that a text, a number or a key in a JSON value triggers, in declared order."""
-    found = [each for text in find_texts(value) for each in find_triggered(guardrails, text)]
+    found = [
+        each for text in find_texts(value) for each in find_guardrails_for_text(guardrails, text)
+    ]
     return [each for each in guardrails if each in found]
 
 

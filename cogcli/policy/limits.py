@@ -211,7 +211,7 @@ def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used_by_limit: 
     """
     if not claims or not (verdict.allows or verdict.asks):
         return verdict
-    known = _select_known(claims, used_by_limit)
+    known = _select_known_claims(claims, used_by_limit)
     verdict = verdict._replace(reads={**verdict.reads, **_list_reads(known, used_by_limit)})
     if len(known) < len(claims):
         unknown = next(claim.limit for claim in claims if claim not in known)
@@ -222,7 +222,7 @@ def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used_by_limit: 
     return _remove_built_in_gate(verdict, {claim.limit.id for claim in claims})
 
 
-def _select_known(claims: Sequence[LimitClaim], used_by_limit: Use) -> list[LimitClaim]:
+def _select_known_claims(claims: Sequence[LimitClaim], used_by_limit: Use) -> list[LimitClaim]:
     """Return the claims whose amount and counter are known."""
     return [claim for claim in claims if claim.is_known and claim.limit.id in used_by_limit]
 

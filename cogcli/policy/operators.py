@@ -78,7 +78,7 @@ def _add_paths(call: OperatorCall, arguments: list[object]) -> None:
         call.compiler.computed |= any(isinstance(name, dict | list) for name in arguments)
 
 
-def _find_absent(evaluation: Evaluation, scope: object, names: list[object]) -> list[object]:
+def _find_absent_paths(evaluation: Evaluation, scope: object, names: list[object]) -> list[object]:
     """Return the paths that have no value."""
     evaluation.spend(len(names))
     absent = []
@@ -97,7 +97,7 @@ def _compile_missing(call: OperatorCall) -> Evaluate:
 
     def missing(evaluation: Evaluation, scope: object) -> list[object]:
         values = [part(evaluation, scope) for part in parts]
-        return _find_absent(evaluation, scope, _unpack_single_list(values))
+        return _find_absent_paths(evaluation, scope, _unpack_single_list(values))
 
     return missing
 
@@ -117,7 +117,7 @@ def _missing_some(call: OperatorCall) -> Evaluate:
     def missing_some(evaluation: Evaluation, scope: object) -> list[object]:
         minimum = needed(evaluation, scope)
         wanted = require_list(names(evaluation, scope))
-        absent = _find_absent(evaluation, scope, wanted)
+        absent = _find_absent_paths(evaluation, scope, wanted)
         return [] if len(wanted) - len(absent) >= require_integer(minimum) else absent
 
     return missing_some

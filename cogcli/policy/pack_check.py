@@ -271,7 +271,7 @@ def _find_obligation_fault(
     if rule.then.verdict in ("deny", "refuse"):
         text = f"`{obligation}` binds no call, as the verdict is {rule.then.verdict}"
         return text, "obligations are for allow, allow_with_gate and escalate"
-    called = _find_permitted(pack, rule, capabilities)
+    called = _find_permitted_capabilities(pack, rule, capabilities)
     if is_mask:
         return _find_mask_fault(obligation.removeprefix(MASK), called)
     if obligation == "evidence" and _lacks_evidence(pack, rule):
@@ -309,7 +309,7 @@ def _find_mask_fault(path: str, capabilities: Mapping[str, Capability | None]) -
     return "", ""
 
 
-def _find_permitted(
+def _find_permitted_capabilities(
     pack: Pack, rule: PolicyRule, capabilities: Mapping[str, Capability | None]
 ) -> dict[str, Capability | None]:
     """Return the capabilities and skills that a rule applies to: those that the pack permits, else all of them."""

@@ -137,7 +137,7 @@ def prove(old: Pack, new: Pack, find_tool: FindTool, open_solver: OpenSolver) ->
     """Prove how the policy of a new pack relates to that of an old one."""
     packs = ComparedPacks.of(old, new)
     kinds, open_parts = _list_calls(packs, find_tool)
-    open_parts += _find_uncovered(old, new)
+    open_parts += _find_unproven_parts(old, new)
     if not kinds:
         open_parts.append(
             UnprovenPart("calls", "no intent of either pack lists a known capability")
@@ -181,7 +181,7 @@ def _listed_names(packs: ComparedPacks) -> Iterator[tuple[str, str]]:
             yield intent, name
 
 
-def _find_uncovered(old: Pack, new: Pack) -> list[UnprovenPart]:
+def _find_unproven_parts(old: Pack, new: Pack) -> list[UnprovenPart]:
     """Return the changes that affect more than single calls, or the known facts about calls."""
     found = [
         UnprovenPart(f"{change.kind} {change.id}", _WHY_OPEN[change.kind])
@@ -334,7 +334,9 @@ class _Questions:
         facts, packs = self.shared.facts, self.packs
         named = negated(equals(self.user.text, facts.text("default")))
         scene = SymbolicCaller(named, self.host, self.hosts)
-        fixed = [self._list_fixed(pack, kind, number) for number, pack in enumerate(packs[:2])]
+        fixed = [
+            self._list_fixed_values(pack, kind, number) for number, pack in enumerate(packs[:2])
+        ]
         own = frozenset(path for path in fixed[0] if fixed[0][path] != fixed[1][path])
         verdicts: list[SymbolicVerdict] = []
         paths: dict[str, None] = {USER: None}
@@ -353,7 +355,9 @@ class _Questions:
         }
         return _Question(kind, formulas, tuple(paths), tuple(inexact))
 
-    def _list_fixed(self, pack: Pack, kind: CallKind, number: int) -> dict[str, SymbolicValue]:
+    def _list_fixed_values(
+        self, pack: Pack, kind: CallKind, number: int
+    ) -> dict[str, SymbolicValue]:
         """Return the values that a kind of call fixes, by path."""
         text = self.shared.facts.text
         mode = text(MODES[0])

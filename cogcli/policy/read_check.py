@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from cogcli.base.problems import list_known, suggest_path
+from cogcli.base.problems import list_known_words, suggest_path
 from cogcli.declarations.pack_spec import Pack, TaskTemplate
 from cogcli.policy.evaluation import describe
 from cogcli.policy.jsonlogic import compile_rule
@@ -78,10 +78,10 @@ def _check_path(path: str, report: ProblemReport, key: str, members: Members) ->
         if "" not in rest and not is_unknown:
             return
     near = suggest_path(word, known, prefix=before, suffix=_join_path(below))
-    _report_unknown(report, key, path, near or list_known(sorted(known)))
+    _report_unknown_path(report, key, path, near or list_known_words(sorted(known)))
 
 
-def _report_unknown(report: ProblemReport, key: str, path: str, hint: str) -> None:
+def _report_unknown_path(report: ProblemReport, key: str, path: str, hint: str) -> None:
     report.error("pack.reference", (key,), f"reads `{path}`, which is never there", hint=hint)
 
 
@@ -103,7 +103,7 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
             continue
         names, after = given.get(space) or (), _join_path(slot.path[2:])
         near = suggest_path("".join(word), names, prefix=f"{space}.", suffix=after)
-        _report_unknown(report, "reply", ".".join(slot.path), near or list_known(known))
+        _report_unknown_path(report, "reply", ".".join(slot.path), near or list_known_words(known))
 
 
 def _parse_reply(reply: str, report: ProblemReport) -> Sequence[TemplateSlot]:

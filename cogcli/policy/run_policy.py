@@ -251,9 +251,9 @@ class RunPolicy:
         verdict = self._judge_own_skill(data) or self.rules.decide(
             self.requester.intent, call, data
         )
-        unresolved = self._find_unresolved(data)
+        unresolved = self._find_unknown_names(data)
         lacking = next((name for name in unresolved if not _is_open(name, call.unknown)), "")
-        reason = self._find_unkept(call, verdict, lacking)
+        reason = self._find_unkept_obligation(call, verdict, lacking)
         may_be_made = self._may_be_made(verdict) and is_above(call.approval_mode, "read_only")
         if not reason and may_be_made and lacking:
             reason = f"evidence_missing:{lacking}"
@@ -269,7 +269,7 @@ class RunPolicy:
             return verdict
         return verdict._replace(pack=self.pack.rule_packs.get(verdict.rule, self.pack.parts[0]))
 
-    def _find_unkept(self, call: GovernedCall, verdict: Verdict, lacking: str) -> str:
+    def _find_unkept_obligation(self, call: GovernedCall, verdict: Verdict, lacking: str) -> str:
         """Return why an obligation of a call is not kept, also of one that a person decides about. Empty if all are
         kept, or if the call is not made. `lacking` is a piece of required evidence without a value.
         """
@@ -385,9 +385,9 @@ class RunPolicy:
     @property
     def unresolved(self) -> tuple[str, ...]:
         """The names of required evidence that is not known."""
-        return self._find_unresolved(self.facts)
+        return self._find_unknown_names(self.facts)
 
-    def _find_unresolved(self, data: Mapping[str, object]) -> tuple[str, ...]:
+    def _find_unknown_names(self, data: Mapping[str, object]) -> tuple[str, ...]:
         return tuple(name for name in self._required if not _is_known(data, name))
 
     @property

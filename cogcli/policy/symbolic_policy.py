@@ -141,7 +141,7 @@ class VerdictReader:
         outcomes = self._stop_after_no(outcomes)
         above = f"(< {side.ceiling} {MODES.index(self._mode)})"
         verdict = self._apply_mode(self._strictest_verdict(outcomes))
-        verdict = verdict.deny(self._find_unkept(verdict, outcomes))
+        verdict = verdict.deny(self._find_unmet_condition(verdict, outcomes))
         verdict = self._apply_limits(verdict, outcomes)
         return verdict.deny(above)
 
@@ -269,7 +269,9 @@ class VerdictReader:
         listed = [number for number, host in enumerate(self._scene.hosts, 1) if host in hosts]
         return negated(any_of(*[equals(self._scene.host, str(each)) for each in (0, *listed)]))
 
-    def _find_unkept(self, verdict: SymbolicVerdict, outcomes: Sequence[_RuleOutcome]) -> str:
+    def _find_unmet_condition(
+        self, verdict: SymbolicVerdict, outcomes: Sequence[_RuleOutcome]
+    ) -> str:
         """Return the condition under which an obligation or required evidence is lacking."""
         unnamed, obligations = negated(self._scene.named_user), verdict.obligations
         needs_user = TRUE if is_above(self._mode, "network") else FALSE

@@ -167,7 +167,7 @@ def _report_finding(report: ProblemReport, subject: str, finding: ContractFindin
     code, severity, path, message, hint, key, about, line, column = finding
     said = f"{subject}: {_one_line(message)}"
     if about == "document":
-        report.place(code, severity, (line, column), said, hint=_one_line(hint))
+        report.add_at(code, severity, (line, column), said, hint=_one_line(hint))
     else:
         report.add(code, severity, path, said, hint=_one_line(hint), key=key)
 

@@ -98,12 +98,12 @@ class ApprovalView(NamedTuple):
     """The answer and its approver, for a request that is no longer open."""
 
     @property
-    def approve(self) -> str:
+    def approve_command(self) -> str:
         """The command that approves."""
         return self._command_line("approve")
 
     @property
-    def reject(self) -> str:
+    def reject_command(self) -> str:
         """The command that rejects."""
         return self._command_line("reject")
 
@@ -136,7 +136,7 @@ class ApprovalView(NamedTuple):
         if self.answer:
             rows.append(("answered", self.answer))
         elif with_answers:
-            rows += [("approve", self.approve), ("reject", self.reject)]
+            rows += [("approve", self.approve_command), ("reject", self.reject_command)]
         return [(visible_block(name), visible_block(text)) for name, text in rows if text]
 
     def _answering_roles(self) -> str:
@@ -177,7 +177,7 @@ class ApprovalView(NamedTuple):
                 for each in self.arguments
             ],
             "input": self.input,
-            "commands": {"approve": self.approve, "reject": self.reject},
+            "commands": {"approve": self.approve_command, "reject": self.reject_command},
         }
 
 

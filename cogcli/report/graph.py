@@ -37,7 +37,7 @@ class GraphView(NamedTuple):
             (before, node.id) for node in self.nodes for before in node.after if before in known
         ]
 
-    def as_object(self) -> Json:
+    def to_payload(self) -> Json:
         """Return the graph as JSON."""
         nodes = [
             {"id": node.id, "uses": node.uses, "status": node.status or None} for node in self.nodes

@@ -107,19 +107,19 @@ class _Widths(NamedTuple):
     ending: int
 
     @property
-    def before_bar(self) -> int:
+    def width_before_bar(self) -> int:
         """Return the number of columns before the bar."""
         return 2 + self.sign + 1 + self.name + 2
 
     @property
-    def after_bar(self) -> int:
+    def width_after_bar(self) -> int:
         """Return the number of columns after the bar."""
         return 2 + self.took + (2 + self.ending if self.ending else 0)
 
 
 def _fit_axis(ms: int, widths: _Widths, width: int | None) -> _Axis | None:
     """Return the axis for this time within the width of a terminal, or None if the bars have no room."""
-    room = None if width is None else width - widths.before_bar - widths.after_bar
+    room = None if width is None else width - widths.width_before_bar - widths.width_after_bar
     tick = _TICK_COLUMNS if width is None or width < _WIDE else _WIDE_TICK_COLUMNS
     return _choose_axis(ms, room, tick)
 
@@ -137,7 +137,7 @@ def timeline(
     first, last = _find_span(found, fold, only)
     axis = _fit_axis(max(1, last - first), widths, width)
     if axis is not None:
-        lines = [_render_axis(widths.before_bar, axis, first)]
+        lines = [_render_axis(widths.width_before_bar, axis, first)]
         for bar, name in named:
             drawn = f"  {_draw_bar(bar, axis, first, glyphs)}"
             lines.append(_render_bar(bar, name, drawn, glyphs, widths))

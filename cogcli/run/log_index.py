@@ -492,7 +492,7 @@ class LogIndex:
         reason = StepFinished.of(closing.payload).reason
         return None if reason in ("cancelled", "dependency") else closing.seq
 
-    def take_recorded(self, draft: Draft) -> Event | None:
+    def take_recorded_event(self, draft: Draft) -> Event | None:
         """Remove and return the next recorded event that matches this draft, or None if no event is left."""
         slot = _matching_key(draft)
         queue = self._queues.get(slot) or self._probe_queues.get(slot)

@@ -39,7 +39,7 @@ def build_policy(
     mode or a budget above the pack's.
     """
     if not request.pack:
-        _require_known(request.budget)
+        _require_known_limits(request.budget)
         return LimitsPolicy(Budgets(request.budget), request.safety_mode)
     pack = pack_of(catalog, request)
     intent = pack.decisions.intents.get(request.intent)
@@ -54,7 +54,7 @@ def build_policy(
     requester = Requester(
         intent.id, request.user or "default", role=pack.tone.agent.role, voice=pack.tone.agent.voice
     )
-    _require_known(request.budget)
+    _require_known_limits(request.budget)
     limits = limits_of(pack, request.budget)
     limits = {key: limits[key] for key in (*ENFORCED, "retries")}
     own = OwnSkill(NESTED + skill_id, inputs)
@@ -175,7 +175,7 @@ def limits_of(pack: Pack, given: Mapping[str, int]) -> dict[str, int | float]:
     return {**limits, **given}
 
 
-def _require_known(given: Mapping[str, int]) -> None:
+def _require_known_limits(given: Mapping[str, int]) -> None:
     for key in given:
         if key not in ENFORCED:
             hint = suggestion(key, ENFORCED) or f"a run has: {', '.join(ENFORCED)}"

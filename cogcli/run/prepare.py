@@ -172,7 +172,9 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     problem: those of specs (exit 3, or 4 if all are `safety.scope`) before those of inputs (exit 2).
     """
     skill = catalog.skills.get(request.skill_id)
-    inputs, files, wrong = check_given(skill.inputs, request) if skill else CheckedInputs({})
+    inputs, files, wrong = (
+        pin_and_check_inputs(skill.inputs, request) if skill else CheckedInputs({})
+    )
     frame, wrong_frame = check_frame(request.frame)
     try:
         prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
@@ -210,7 +212,7 @@ def prepare_again(prepared: PreparedRun, request: RunRequest) -> PreparedRun:
     Its options may differ in tags only: the closure is not checked again. Raise ProblemsFound with every problem of
     the inputs.
     """
-    inputs, files, wrong = check_given(prepared.skill.inputs, request)
+    inputs, files, wrong = pin_and_check_inputs(prepared.skill.inputs, request)
     if wrong:
         raise ProblemsFound(wrong)
     policy = call_policy(prepared.catalog, request.policy, request.skill_id, inputs)
@@ -288,7 +290,7 @@ class CheckedInputs(NamedTuple):
     problems: Sequence[Problem] = ()
 
 
-def check_given(fields: Fields, request: RunRequest) -> CheckedInputs:
+def pin_and_check_inputs(fields: Fields, request: RunRequest) -> CheckedInputs:
     """Return the checked inputs of a request, whose files are read and pinned."""
     earlier = {each.path: each for each in request.earlier_files}
     pinned = pin_inputs(fields, request.inputs, request.origins, request.find_files, earlier)

@@ -168,7 +168,7 @@ class ReplaySink:
         Raise ReplayDiverged for a difference, EndOfLog at the end of a log that stops early, Cancelled for a start
         after the recorded signal.
         """
-        recorded = self._log.take_recorded(draft)
+        recorded = self._log.take_recorded_event(draft)
         if recorded is None:
             return self._accept_unrecorded(draft)
         if recorded is self._log.full_disk_end:

@@ -164,7 +164,7 @@ class ReplayedUse:
         if was_open is not None and was_open.uses:
             self._pending[key] = was_open  # counted at the first decision about the call
             return found
-        counted = _find_counted(found.verdict, call.claims)
+        counted = _find_counted_limits(found.verdict, call.claims)
         pending = _Pending(outcome, call.claims, counted, at, decided.reason == "approved")
         if decided.verdict != "allow" and outcome.most:
             uses = self._count_use(pending, recorded=False, key=key)
@@ -272,7 +272,7 @@ def _outcome_of(verdict: Verdict) -> _Outcome:
     return _MAYBE if verdict.asks else _NO
 
 
-def _find_counted(verdict: Verdict | None, claims: tuple[LimitClaim, ...]) -> frozenset[str]:
+def _find_counted_limits(verdict: Verdict | None, claims: tuple[LimitClaim, ...]) -> frozenset[str]:
     """Return the limits that count a call with this verdict if it is made. A person's yes is not counted by all."""
     found = claims
     if verdict is not None and verdict.outcome == "allow":

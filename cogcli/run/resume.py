@@ -358,13 +358,13 @@ class _Resumption(NamedTuple):
         """Return the environment of this run: no call of a gateway's session waits for an answer to a service, and no
         agent's call asks the person at the terminal.
         """
-        environment, start = self._environment_with_typed_files(), start_of(self.started)
+        environment, start = self._environment_with_user_files(), start_of(self.started)
         if start.gateway is not None:
             return environment._replace(pauses_for_input=False, person=None)
         return environment._replace(person=None) if start.using == "agent" else environment
 
-    def _environment_with_typed_files(self) -> RunEnvironment:
-        """Return the environment with permission for the files that were typed when the run started.
+    def _environment_with_user_files(self) -> RunEnvironment:
+        """Return the environment with permission for the files that the user typed at the start.
 
         The first event lists their inputs and the files that it may send. Without a proof of the event's origin, no
         permission is granted.

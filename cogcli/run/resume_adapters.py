@@ -115,7 +115,7 @@ class ResumeSink:
 
         For a start in a closed scope, raise Cancelled or the recorded error.
         """
-        recorded = self._log.take_recorded(draft) or (
+        recorded = self._log.take_recorded_event(draft) or (
             None if self._abort else self._open_request(draft) or self._open_input(draft)
         )
         if recorded is not None and _decides_otherwise(draft, recorded):

@@ -23,7 +23,7 @@ from cogcli.base.system import encode_ulid
 from cogcli.declarations.batch_records import BatchHeader
 from cogcli.declarations.reading import read_record
 from cogcli.episode.archive.access import open_archives
-from cogcli.episode.archive.locator import open_kept
+from cogcli.episode.archive.locator import open_cached_archive
 from cogcli.episode.layout import Finding, FindingSeverity, error_finding, is_own_id
 from cogcli.scale.batch_folder import HEADER, LINES, SUMS, BatchFolder, Shard, read_header
 from cogcli.scale.batch_request import STDOUT
@@ -64,9 +64,10 @@ class _ExpectedRows:
         self._final = LineSet()
         self._hashes = array("Q", bytes(8 * (lines + 1)))
 
-    def note(self, entry: LedgerEntry, row: bytes | None) -> bool:
-        """Record the row that belongs to an entry; None if the row cannot be rebuilt. Return False if an earlier entry
-        of the line counts instead.
+    def record_row(self, entry: LedgerEntry, row: bytes | None) -> bool:
+        """Record the row of an entry. `row` is None if it cannot be rebuilt.
+
+        Return False if an earlier entry of the line counts instead.
         """
         if entry.line in self._final:
             return False
@@ -225,7 +226,7 @@ class _BatchCheck:
             yield from self._check_entry(header, shard, entry, reading.count)
             if entry.line <= header.input.lines:
                 row = self._rebuild_row(entry)
-                if expected.note(entry, row) and table is not None:
+                if expected.record_row(entry, row) and table is not None:
                     table.note(entry.line, row)
         if reading.fault:
             yield error_finding("batch.damaged", shard.ledger, 0, reading.fault)
@@ -287,7 +288,7 @@ class _BatchCheck:
         path = self._archive.directory / entry.archive
         if not entry.archive or not path.is_file():
             return False
-        with open_kept(path) as archive:
+        with open_cached_archive(path) as archive:
             place = archive.find(entry.episode or "")
         return place is None or place_in_archive(path.name, place.offset) != entry.at
 

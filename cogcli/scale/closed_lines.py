@@ -29,7 +29,7 @@ def close_lines(folder: Folder, shard: Shard, line: int) -> None:
     folder.replace(closed_file(shard), b"%d\n" % line)
 
 
-def read_closed(folder: Folder, shard: Shard) -> int:
+def read_last_closed_line(folder: Folder, shard: Shard) -> int:
     """Return the last closed line of a shard; 0 without one. A file that cannot be read closes all lines."""
     name = closed_file(shard)
     try:
@@ -50,4 +50,6 @@ def is_line_closed(batch: Path, line: int) -> bool:
         return False
     with folder:
         shards = find_shards(folder.names(), CLOSED)
-        return any(shard.has(line) and line <= read_closed(folder, shard) for shard in shards)
+        return any(
+            shard.has(line) and line <= read_last_closed_line(folder, shard) for shard in shards
+        )

@@ -71,7 +71,7 @@ class EpisodeKeeper(Protocol):
         """Make the episodes in these archives survive a power loss. Raise UnusableEnvironment `env.disk`."""
         ...
 
-    def place(self, entry: LedgerEntry) -> None:
+    def prepare_episode(self, entry: LedgerEntry) -> None:
         """Prepare the episode of the line whose entry is written next. Raise UnusableEnvironment `env.disk`."""
         ...
 
@@ -267,7 +267,7 @@ class Coordinator:
         if not self._totals.apply(entry):
             return
         if self._keeper is not None:
-            self._keeper.place(entry)
+            self._keeper.prepare_episode(entry)
         if not is_repeated:
             self._ledger.append(entry)
         self._rows.add(entry.line, result.row)

@@ -16,10 +16,10 @@ from typing import Final
 
 from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.episode.archive.locator import open_kept
+from cogcli.episode.archive.locator import open_cached_archive
 from cogcli.episode.archive.transfer import (
     is_archived_as,
-    read_archived,
+    read_archived_episode,
     remove_archived_folder,
     write_folder,
 )
@@ -28,7 +28,7 @@ from cogcli.episode.layout import is_own_id
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.removal import remove_leftovers
 from cogcli.scale.batch_folder import BatchFolder, Shard
-from cogcli.scale.closed_lines import close_lines, read_closed
+from cogcli.scale.closed_lines import close_lines, read_last_closed_line
 from cogcli.scale.identity import BatchKey, line_of_episode
 from cogcli.scale.ledger import AnyEntry, Ledger, LedgerEntry, MovedEntry, archive_of_place
 from cogcli.scale.line_archive import LineArchive
@@ -104,7 +104,7 @@ class BatchKeeper:
         self._archive = LineArchive(runs_dir, shard.key.id)
         self._candidates: dict[int, _MovableEpisode] = {}
         self._moved = LineSet()
-        self._closed = read_closed(batch.folder, shard.shard)
+        self._closed = read_last_closed_line(batch.folder, shard.shard)
         self._ended_up_to = 0
         """The lines up to this one have ended or wait."""
         self._moved_up_to = 0
@@ -145,8 +145,8 @@ class BatchKeeper:
             with disk_errors(self._archive.directory):
                 self._archive.sync_files(archives)
 
-    def place(self, entry: LedgerEntry) -> None:
-        """Prepare the episode of a line for its entry: a line that did not end well gets a folder next to its record.
+    def prepare_episode(self, entry: LedgerEntry) -> None:
+        """Extract the episode of a failed line to a folder, or mark it as movable.
 
         Raise UnusableEnvironment `env.disk`.
         """
@@ -166,8 +166,8 @@ class BatchKeeper:
 
     def _extract_episode(self, archive: str, episode: str) -> None:
         try:
-            with open_kept(self._archive.directory / archive) as opened:
-                write_folder(self._runs_dir / episode, read_archived(opened, episode))
+            with open_cached_archive(self._archive.directory / archive) as opened:
+                write_folder(self._runs_dir / episode, read_archived_episode(opened, episode))
         except CogcliError as error:
             if error.code == "env.disk":
                 raise

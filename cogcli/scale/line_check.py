@@ -19,7 +19,7 @@ from cogcli.scale.claim import collision_error
 _SAME: Final = ("batch", "line", "try", "input")
 
 
-def require_vouched(directory: Path, trusted: TrustAnchors) -> None:
+def require_signed_episode(directory: Path, trusted: TrustAnchors) -> None:
     """Raise UnusableEnvironment unless an episode is whole, unaltered, and a key of the user vouches for it."""
     verified = verify_episode(directory, trusted)
     if verified.level not in VOUCHED:
@@ -30,7 +30,7 @@ def require_vouched(directory: Path, trusted: TrustAnchors) -> None:
         raise altered_error(directory, fault)
 
 
-def require_same(expected: Json, directory: Path, found: Json) -> None:
+def require_same_run(expected: Json, directory: Path, found: Json) -> None:
     """Raise UnusableEnvironment `batch.collision` if an episode is the run of another line, try or input."""
     if any(found.get(name) != expected[name] for name in _SAME):
         raise collision_error(directory, expected, found)

@@ -41,7 +41,7 @@ from cogcli.scale.identity import BatchKey, LineTask, line_hash
 from cogcli.scale.in_memory import may_run_in_memory
 from cogcli.scale.input_lines import parse_line
 from cogcli.scale.line_archive import LineArchive
-from cogcli.scale.line_check import require_same, require_vouched
+from cogcli.scale.line_check import require_same_run, require_signed_episode
 from cogcli.scale.line_result import (
     LineResult,
     read_tags,
@@ -131,7 +131,7 @@ class LineRunner:
             return LineEnded(task, result_from_error(task, None, error))
         directory = self.directory_of(task)
         try:
-            result = self._run_claimed(task, prepared, directory)
+            result = self._run_claimed_episode(task, prepared, directory)
         except CogcliError as error:
             if error.code == "episode.busy":
                 return LineBusy(task)
@@ -165,14 +165,14 @@ class LineRunner:
         )
         return prepare_again(self._prepared, asked)
 
-    def _run_claimed(
+    def _run_claimed_episode(
         self, task: LineTask, prepared: PreparedRun, directory: Path
     ) -> LineResult | None:
         """Claim the episode of a line, and return the line's result. Return None if another process holds the
         episode.
         """
         if task.at:
-            found = self._take_sealed(task, self._archive.path_of(task.at, directory.name))
+            found = self._read_sealed_result(task, self._archive.path_of(task.at, directory.name))
             return found.placed(task.at)
         if self._runs_in_memory and task.origin is None and not directory.is_dir():
             return self._run_in_memory(task, prepared, directory)
@@ -186,7 +186,7 @@ class LineRunner:
             case ClaimState.BEGUN:
                 return self._resume_unless_ended(task, directory)
             case ClaimState.SEALED:
-                return self._take_sealed(task, directory)
+                return self._read_sealed_result(task, directory)
             case ClaimState.CLOSED:
                 raise closed_error(directory.name)
             case ClaimState.BUSY:
@@ -199,7 +199,7 @@ class LineRunner:
         except UsageError as error:
             if error.code != "episode.sealed":
                 raise
-            return self._take_sealed(task, directory)
+            return self._read_sealed_result(task, directory)
 
     def _launch_line(self, task: LineTask, prepared: PreparedRun, claimed: Claim) -> RunResult:
         """Run a line in the folder that it claimed."""
@@ -255,7 +255,7 @@ class LineRunner:
         """Continue an interrupted or paused run of the line in its folder."""
         log = LogIndex(iterate_events(directory))
         if log.started is not None:
-            self._require_same(task, directory, log.started.payload.get("tags") or {})
+            self._require_same_run(task, directory, log.started.payload.get("tags") or {})
         answers: list[DoubtAnswer] = []
         if self._in_doubt:
             answers = [DoubtAnswer(event.step_id, self._in_doubt) for event in log.open_doubts]
@@ -270,15 +270,15 @@ class LineRunner:
             self._settings, directory, request, listener=listener, control=Control(), hooks=False
         )
 
-    def _take_sealed(self, task: LineTask, directory: Path) -> LineResult:
+    def _read_sealed_result(self, task: LineTask, directory: Path) -> LineResult:
         """Return the result of a run that is sealed. Raise UnusableEnvironment unless it is whole and the user's."""
-        require_vouched(directory, self._trusted)
-        self._require_same(task, directory, read_tags(directory))
+        require_signed_episode(directory, self._trusted)
+        self._require_same_run(task, directory, read_tags(directory))
         return self._read_result(task, directory)
 
-    def _require_same(self, task: LineTask, directory: Path, found: Json) -> None:
+    def _require_same_run(self, task: LineTask, directory: Path, found: Json) -> None:
         """Raise UnusableEnvironment `batch.collision` if an episode is the run of another line, try or input."""
-        require_same(self._key_of(task).tags(task), directory, found)
+        require_same_run(self._key_of(task).tags(task), directory, found)
 
     def _build_result(self, task: LineTask, directory: Path, result: RunResult) -> LineResult:
         if result.status == "pending":

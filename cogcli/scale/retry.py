@@ -58,7 +58,7 @@ class RetrySelection:
         self._good.add(line)
         self._tries.pop(line, None)
 
-    def add_failed(self, line: int, earlier: FailedLineTry) -> None:
+    def add_failed_try(self, line: int, earlier: FailedLineTry) -> None:
         """Record the failed try of a line."""
         self._good.discard(line)
         self._tries[line] = earlier
@@ -111,11 +111,11 @@ def read_selection(settings: Settings, path: str) -> RetrySelection:
             continue
         episode = value.get("episode_id")
         if episode is None:
-            selection.add_failed(line, FailedLineTry(""))
+            selection.add_failed_try(line, FailedLineTry(""))
             continue
         earlier = _read_earlier(settings, path, line, str(episode))
         waits = value.get("status") == "pending"
-        selection.add_failed(line, earlier if waits else earlier._replace(waits_in=None))
+        selection.add_failed_try(line, earlier if waits else earlier._replace(waits_in=None))
     return selection
 
 

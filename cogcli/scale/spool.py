@@ -65,15 +65,15 @@ def open_line_file(
     if path == STDIN:
         if stdin is None:
             raise UsageError("input.empty", "stdin is closed")
-        return _write_spooled(runs_dir, read_lines(stdin), "stdin", 0)
+        return _write_spool_file(runs_dir, read_lines(stdin), "stdin", 0)
     if not kind_of_file(path):
         return LineFile(path, shown)
     header_lines = 1 if kind_of_file(path) == ".csv" else 0
     lines = read_table(path, shown, fields)
-    return _write_spooled(runs_dir, lines, shown, header_lines)
+    return _write_spool_file(runs_dir, lines, shown, header_lines)
 
 
-def _write_spooled(
+def _write_spool_file(
     runs_dir: str, lines: Iterator[bytes], shown: str, header_lines: int
 ) -> LineFile:
     """Write lines to a new file in the folder of all batches. Raise UnusableEnvironment."""
@@ -99,7 +99,7 @@ def _write_spooled(
 def _create_locked(folder: Path) -> tuple[str, int]:
     """Return the path and the descriptor of a new, locked file. Raise OSError."""
     with Folder.open(folder, make=True) as opened:
-        _remove_abandoned(opened)
+        _remove_abandoned_files(opened)
         while True:
             name = f"{_SPOOL}{os.urandom(8).hex()}"
             handle = opened.create(name, os.O_WRONLY)
@@ -109,7 +109,7 @@ def _create_locked(folder: Path) -> tuple[str, int]:
             os.close(handle)
 
 
-def _remove_abandoned(folder: Folder) -> None:
+def _remove_abandoned_files(folder: Folder) -> None:
     """Remove the spooled files of killed processes. Raise OSError."""
     for name in folder.names():
         if name.startswith(_SPOOL) and not folder.is_locked(name):

@@ -58,7 +58,7 @@ class TableRows:
         if found or any(self._places[line] == _UNKNOWN for line in order):
             return
         with tempfile.TemporaryDirectory(prefix="cogcli-verify-") as place:
-            yield from _compare_rows(table, self._write_expected(place, table, order), order)
+            yield from _compare_rows(table, self._write_expected_table(place, table, order), order)
 
     def _check_lines(self, table: str, order: array[int]) -> Iterator[RowProblem]:
         """Yield the rows without a line, the duplicate rows and the missing ones. Append the line of each row to
@@ -79,7 +79,7 @@ class TableRows:
                 yield RowProblem(0, f"line {line} has no row")
                 return
 
-    def _write_expected(self, place: str, table: str, order: array[int]) -> str:
+    def _write_expected_table(self, place: str, table: str, order: array[int]) -> str:
         """Write the expected table into a directory, and return its path."""
         source = os.path.join(place, "rows.jsonl")
         with open(source, "wb") as file:

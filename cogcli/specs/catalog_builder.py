@@ -318,7 +318,7 @@ class CatalogBuilder:
             id
             for place in self._single_files()
             if place.kind == "services"
-            for id in self._reader.entries(place)
+            for id in self._reader.service_entries(place)
         ]
 
     def _single_files(self) -> list[LayoutFile]:
@@ -331,7 +331,9 @@ class CatalogBuilder:
         """Return all files of an id, in layer order."""
         found = [place for layout in self._layouts for place in layout.find(kind, id)]
         found += filter(None, (self._locate_in_file(place, kind, id) for place in self._given))
-        return [place for place in found if not place.entry or id in self._reader.entries(place)]
+        return [
+            place for place in found if not place.entry or id in self._reader.service_entries(place)
+        ]
 
     def _locate_in_file(self, place: LayoutFile, kind: str, id: str) -> LayoutFile | None:
         """Return the location of an id in a file outside all layers, or None if the file cannot contain it."""

@@ -59,7 +59,7 @@ class HostLayout(Layout):
             for folder, hint in _ELSEWHERE.items()
             for parts in self._iterate_files(self._absolute_path(folder), 4)
         ]
-        return [*super().strays(), *self._find_misnamed(), *misplaced]
+        return [*super().strays(), *self._find_misnamed_files(), *misplaced]
 
     def _find_stray(self, kind: str, root: str, parts: tuple[str, ...]) -> UnloadedFile | None:
         stray = super()._find_stray(kind, root, parts)
@@ -68,7 +68,7 @@ class HostLayout(Layout):
             return UnloadedFile("layout.depth", stray.path, hint)
         return stray
 
-    def _find_misnamed(self) -> Iterator[UnloadedFile]:
+    def _find_misnamed_files(self) -> Iterator[UnloadedFile]:
         """Yield files whose names are similar to the name of a file of host overrides."""
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
         for name in self._list_names(self.layer.root):

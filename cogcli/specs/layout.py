@@ -246,11 +246,16 @@ class Layout:
         return None
 
     def _iterate_files(
-        self, folder: str, deeper: int, parents: tuple[str, ...] = (), outer: tuple[Mark, ...] = ()
+        self,
+        folder: str,
+        max_depth: int,
+        parents: tuple[str, ...] = (),
+        outer: tuple[Mark, ...] = (),
     ) -> Iterator[tuple[str, ...]]:
         """Yield the YAML files below a folder, each as a tuple of path segments.
 
-        Links to directories are followed `deeper` levels, but not into a directory that contains the folder (`outer`).
+        Directories are searched `max_depth` levels deep. A link to a directory that contains the folder (`outer`) is
+        not followed.
         """
         mark = directory_mark(folder)
         if mark is None or mark in outer:
@@ -258,9 +263,9 @@ class Layout:
         for name in self._list_names(folder):
             if name.endswith(_ENDINGS):
                 yield (*parents, name)
-            elif deeper:
+            elif max_depth:
                 yield from self._iterate_files(
-                    f"{folder}/{name}", deeper - 1, (*parents, name), (*outer, mark)
+                    f"{folder}/{name}", max_depth - 1, (*parents, name), (*outer, mark)
                 )
 
     def _list_channels(self, folder: str) -> list[str]:

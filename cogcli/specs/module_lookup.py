@@ -26,16 +26,16 @@ def module_file(module: str, root: str) -> str | None:
     if len(parts) > 1:
         found = (_find_module_file(folder, parts[1:]) for folder in _package_folders(parts[0]))
         return next(filter(None, found), None)
-    spec = _find_installed(module)
+    spec = _find_installed_module(module)
     return spec.origin if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
 def _package_folders(name: str) -> Iterable[str]:
-    spec = _find_installed(name)
+    spec = _find_installed_module(name)
     return (spec.submodule_search_locations if spec else None) or ()
 
 
-def _find_installed(name: str) -> ModuleSpec | None:
+def _find_installed_module(name: str) -> ModuleSpec | None:
     """Return the import spec of an installed top-level module. To find a submodule would import its parents."""
     from importlib.util import find_spec
 

@@ -124,7 +124,7 @@ class ProblemReport:
             Problem(code, severity, self.file, *place, pointer_of(path), message, hint)
         )
 
-    def place(
+    def add_at(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
     ) -> None:
         """Add a problem at a known line and column. Both are 0 for a problem that concerns the whole file."""

@@ -52,7 +52,7 @@ def is_shipped_gate(catalog: Catalog, id: str) -> bool:
     return any(each.answers_allowed and is_shipped_file(catalog, each.file) for each in known)
 
 
-def find_weakened(
+def find_weakened_keys(
     capability: Capability, replaced: Capability
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each key in which a capability is less safe than the one it replaces, as (path of the key, reason)."""
@@ -71,7 +71,7 @@ def _find_faults(
     binding: Binding, capability: Capability, replaced_versions: Sequence[Capability]
 ) -> Iterator[str]:
     for one in replaced_versions:
-        yield from (f"is less safe: {reason}" for _, reason in find_weakened(capability, one))
+        yield from (f"is less safe: {reason}" for _, reason in find_weakened_keys(capability, one))
     for name, field in capability.outputs.items():
         if field.needs_value and name not in binding.response:
             yield f"requires the output `{name}`, which this binding does not map"

@@ -73,7 +73,7 @@ class SpecReader:
             spec_file = self._loaded[key] = self._load_file(location)
         return spec_file
 
-    def entries(self, location: LayoutFile) -> Json:
+    def service_entries(self, location: LayoutFile) -> Json:
         """Return the services in a file with several services, with None for a service with errors.
 
         Return an empty object for another kind of file.
@@ -93,7 +93,7 @@ class SpecReader:
 
     def _load_entry(self, location: LayoutFile) -> SpecFile:
         """Return one service of a file with several services. Its pin covers only this entry."""
-        expected = self.entries(location).get(location.id)
+        expected = self.service_entries(location).get(location.id)
         raw = None if expected is None else {"id": location.id, **expected}
         return SpecFile(
             location, self.display_path(location.path), location.id, digest_of(expected), raw, []

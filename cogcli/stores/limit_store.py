@@ -81,17 +81,17 @@ class LimitStore:
 
     def require_sound(self) -> None:
         """Raise the errors of an unusable file before any call depends on it."""
-        with self._open_anchored():
+        with self._open_database_with_anchors():
             pass
 
     def read_id(self) -> str:
         """Return the id of the file, which no other one has."""
-        with self._open_anchored() as database, database.reading() as connection:
+        with self._open_database_with_anchors() as database, database.reading() as connection:
             return _read_id(connection)
 
     def read(self, counters: Sequence[Counter], now: str) -> list[Decimal]:
         """Return the value of each counter at a time."""
-        with self._open_anchored() as database, database.reading() as connection:
+        with self._open_database_with_anchors() as database, database.reading() as connection:
             return [_sum_counter(connection, counter, now) for counter in counters]
 
     def reserve(
@@ -122,7 +122,7 @@ class LimitStore:
         choose: Choose,
         instead_of: Sequence[int],
     ) -> tuple[dict[str, Decimal], tuple[int, ...]]:
-        with self._open_anchored() as database, database.writing() as connection:
+        with self._open_database_with_anchors() as database, database.writing() as connection:
             used = {
                 claim.limit.id: _sum_counter(connection, claim.counter, now, instead_of)
                 for claim in claims
@@ -143,12 +143,12 @@ class LimitStore:
         )
 
     def _update_rows(self, statement: str, numbers: Sequence[int]) -> None:
-        with self._open_anchored() as database, database.writing() as connection:
+        with self._open_database_with_anchors() as database, database.writing() as connection:
             connection.executemany(statement, [(number,) for number in numbers])
 
     def settle_episode(self, episode_id: str, is_unsent: Callable[[CallAttempt], bool]) -> None:
         """Settle the open reservations of an episode according to its log. The caller holds the lock of the episode."""
-        with self._open_anchored() as database:
+        with self._open_database_with_anchors() as database:
             with database.reading() as connection:
                 rows = connection.execute(_OPEN_OF_EPISODE, (episode_id,)).fetchall()
             found = [(row[0], is_unsent(_parse_attempt(row[1:]))) for row in rows]
@@ -162,7 +162,7 @@ class LimitStore:
         released.
         """
         rows: dict[int, CallAttempt] = {}
-        with self._open_anchored() as database, database.reading() as connection:
+        with self._open_database_with_anchors() as database, database.reading() as connection:
             for claim in claims:
                 found = connection.execute(
                     _OPEN_OF_OTHERS,
@@ -178,7 +178,7 @@ class LimitStore:
     # -- the file ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _open_anchored(self) -> Iterator[Database]:
+    def _open_database_with_anchors(self) -> Iterator[Database]:
         """Open the file after checking that the anchors refer to it."""
         anchored = {anchor: _read_anchor(anchor) for anchor in self._anchors}
         known = [id for id in anchored.values() if id is not None]

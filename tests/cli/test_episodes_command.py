@@ -216,10 +216,10 @@ def test_what_changes_after_the_plan_of_gc_keeps_an_archive(
     planned = gc.plan_sweep(settings, wanted)
     assert [row.id for row in planned.rows] == [second, third]
     project.run("gc", "--pin", third).assert_ok()
-    assert gc.remove_planned(settings, wanted, planned).rows == []
+    assert gc.remove_planned_episodes(settings, wanted, planned).rows == []
     project.run("gc", "--unpin", third).assert_ok()
     project.run("episodes", "archive", first).assert_ok()  # into the same archive
-    assert gc.remove_planned(settings, wanted, planned).rows == []
+    assert gc.remove_planned_episodes(settings, wanted, planned).rows == []
     assert len(archives(project)) == 1
     project.run("verify", "--all").assert_ok()
 

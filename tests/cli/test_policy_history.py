@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.project import Project
 
-from cogcli.app.policy_history import read_governed
+from cogcli.app.policy_history import read_governed_log
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.base.calls import Answer, Attempt
@@ -300,7 +300,7 @@ def test_what_the_log_holds_masked_cannot_be_told(
     desk: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _record(desk, monkeypatch, [240])
-    log = read_governed(next(desk.root.rglob("events.jsonl")).parent)
+    log = read_governed_log(next(desk.root.rglob("events.jsonl")).parent)
     assert log is not None
     hidden = [
         event._replace(payload={**event.payload, "input": {"amount": "[masked]"}})

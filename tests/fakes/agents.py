@@ -13,7 +13,7 @@ from fakes.support_desk import CAPABILITIES
 from fakes.support_desk import pack as support_pack
 
 from cogcli.agent.cognition.invocation import Invocation, StoredValues, intent_of
-from cogcli.agent.cognition.loop import Stores, agent_run
+from cogcli.agent.cognition.loop import Stores, build_agent_run
 from cogcli.agent.cognition.planner import Candidate, JudgmentView, Planner, ProposedCall
 from cogcli.agent.cognition.progress import EndedRun
 from cogcli.agent.cognition.reasoning import ModelAccess
@@ -169,7 +169,7 @@ def invoke(
     remembered: list[dict[str, Any]] = []
     finished_runs: list[EndedRun] = []
     access = ModelAccess(model.describe(), lambda known: model, mode=mode) if model else None
-    made = agent_run(
+    made = build_agent_run(
         given,
         planner=planner,
         stores=Stores(lambda content, run, at: remembered.append(content), finished_runs.append),

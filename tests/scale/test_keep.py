@@ -256,7 +256,7 @@ class Log:
     def sync(self, archives: Iterable[str]) -> None:
         self.calls.append(f"sync {' '.join(sorted(archives))}")
 
-    def place(self, entry: Any) -> None:
+    def prepare_episode(self, entry: Any) -> None:
         self.calls.append(f"place {entry.line}")
 
     def move(self) -> None: ...

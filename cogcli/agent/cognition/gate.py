@@ -14,16 +14,17 @@ from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
-from cogcli.policy.guardrails import find_triggered, find_triggered_by
+from cogcli.policy.guardrails import find_guardrails_for_text, find_guardrails_for_value
 from cogcli.policy.verdict import Verdict
 
 _DENIED = "policy.denied"
 
 
-def pass_gate(
+def apply_policy_gate(
     loop: Progress, context: CompiledContext, verification: Verification
 ) -> tuple[Verification, bool]:
-    """Return the critic's verdict, with a fail for each call that the policy denies, and whether the plan may run.
+    """Apply the policy to a plan. Return the critic's verdict, with a fail for each denied call, and whether the plan
+    may run.
 
     The governed call decides each call again, with all its arguments. Raise PolicyApprovalError if a person must
     decide about the plan.
@@ -61,9 +62,9 @@ def _find_denial(loop: Progress, verification: Verification) -> str:
     if loop.ending is not None:
         return "refuse" if loop.ending.status == "refused" else "deny"
     must_refuse = loop.invocation.pack.policy.guardrails.must_refuse
-    if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
+    if loop.refuse(find_guardrails_for_text(must_refuse, loop.response, loop.policy.edition)):
         return "refuse"
-    if loop.refuse(find_triggered_by(must_refuse, _candidate_values(loop))):
+    if loop.refuse(find_guardrails_for_value(must_refuse, _candidate_values(loop))):
         return "refuse"
     return "" if verification.verdict == "ok" else "deny"
 
@@ -113,7 +114,7 @@ def _escalate_plan(loop: Progress) -> str:
     if plan is None:
         return ""
     guardrails = loop.invocation.pack.policy.guardrails.must_escalate
-    for guardrail in find_triggered_by(guardrails, _candidate_values(loop))[:1]:
+    for guardrail in find_guardrails_for_value(guardrails, _candidate_values(loop))[:1]:
         about = {"plan_id": plan.plan_id, "plan_hash": plan.plan_hash}
         loop.ask(guardrail.gate, f"must_escalate:{guardrail.id}", about)
     return "deny" if loop.ending is not None else ""

@@ -38,7 +38,7 @@ from cogcli.declarations.run_start import (
     start_of,
 )
 from cogcli.declarations.value_types import Json
-from cogcli.policy.guardrails import find_triggered
+from cogcli.policy.guardrails import find_guardrails_for_text
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
 from cogcli.run.policy import build_run_policy, ceiling_of, limits_of, pack_of
@@ -251,7 +251,9 @@ def refuse_message(invocation: Invocation) -> AgentRequest | None:
     """
     request = invocation.request
     must_refuse, edition = invocation.pack.policy.guardrails.must_refuse, invocation.policy.edition
-    refused_by = tuple(each.id for each in find_triggered(must_refuse, request.message, edition))
+    refused_by = tuple(
+        each.id for each in find_guardrails_for_text(must_refuse, request.message, edition)
+    )
     if not refused_by:
         return None
     return request._replace(

@@ -178,7 +178,7 @@ class LoopLayer(NamedTuple):
         """Return the values that the layer reads in a run of this edition."""
         return self.reads if edition < LATEST_EDITION else (*self.reads, *self.later_reads)
 
-    def require_declared(self, writes: Json) -> None:
+    def require_declared_writes(self, writes: Json) -> None:
         """Raise InternalError for a write outside the row."""
         if set(writes) - set(self.writes):
             raise InternalError(

@@ -161,7 +161,7 @@ class AgentProgram:
                 yield AwaitWake()  # the log cannot be written: the next event of the run reports it
 
 
-def agent_run(
+def build_agent_run(
     invocation: Invocation, *, planner: Planner | None = None, stores: Stores | None = None,
     model: ModelAccess | None = None,
 ) -> AgentRun:  # fmt: skip

@@ -83,12 +83,12 @@ def _find_counter_values(
     engine, run_id = root.engine, root.run.state.run_id
     recorded = find_recorded(engine, "layer.completed", (run_id, None))
     if recorded is not None:
-        return _read_recorded(read_record(LayerCompleted, recorded.payload).writes, every)
+        return _read_recorded_counters(read_record(LayerCompleted, recorded.payload).writes, every)
     held = {claim.counter: used for claim, used in read_counters(engine, list(every.values()))}
     return held | _find_values_at_denials(engine, run_id, calls, claims)
 
 
-def _read_recorded(writes: object, every: Iterable[Counter]) -> dict[Counter, Decimal]:
+def _read_recorded_counters(writes: object, every: Iterable[Counter]) -> dict[Counter, Decimal]:
     """Return the counters in the writes of the layer. A counter missing there is unknown."""
     found = {}
     for read in read_record(PolicyGateWrites, writes).counters:

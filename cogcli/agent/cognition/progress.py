@@ -33,7 +33,7 @@ from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 from cogcli.policy.approvals import ApprovalAnswer
 from cogcli.policy.budgets import BudgetOverrun
-from cogcli.policy.guardrails import find_triggered
+from cogcli.policy.guardrails import find_guardrails_for_text
 from cogcli.policy.loop_guard import LoopGuard, LoopTrip
 from cogcli.policy.verdict import is_above
 from cogcli.run.engine.outcome import RunOutcome
@@ -276,7 +276,7 @@ class Progress:
     def ask_for(self, text: str) -> None:
         """Request a person's decision if a guardrail requires that for this text."""
         guardrails = self.invocation.pack.policy.guardrails.must_escalate
-        for guardrail in find_triggered(guardrails, text, self.policy.edition)[:1]:
+        for guardrail in find_guardrails_for_text(guardrails, text, self.policy.edition)[:1]:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
     def ask(self, gate: str, reason: str, plan: Json = NOTHING) -> None:

@@ -28,7 +28,7 @@ from cogcli.declarations.layer_records import TurnEffect
 from cogcli.declarations.pack_spec import BUILT_IN_GATE
 from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
-from cogcli.policy.guardrails import find_triggered
+from cogcli.policy.guardrails import find_guardrails_for_text
 from cogcli.policy.pressure import (
     GateWait,
     Pressures,
@@ -297,7 +297,7 @@ def _decide_end(loop: Progress, score: Score, outcome: RunOutcome | None) -> Non
 def _end_with_response(loop: Progress, score: Score) -> None:
     """End with the response, unless a guardrail refuses it. An answer after a denied effect does not meet the goal."""
     must_refuse = loop.invocation.pack.policy.guardrails.must_refuse
-    if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
+    if loop.refuse(find_guardrails_for_text(must_refuse, loop.response, loop.policy.edition)):
         return
     loop.ask_for(loop.response)
     if loop.ending is not None:

@@ -11,7 +11,7 @@ from cogcli.agent.cognition.ends import (
     redactions_of,
     refusal_ending,
 )
-from cogcli.agent.cognition.gate import pass_gate
+from cogcli.agent.cognition.gate import apply_policy_gate
 from cogcli.agent.cognition.judgment import judge, summarize_conversation
 from cogcli.agent.cognition.layers import ORDER
 from cogcli.agent.cognition.model_planner import ModelPlanner
@@ -61,7 +61,7 @@ def pass_turn(loop: Progress) -> Effects:
     if is_latest:
         loop.stages.end_phase("plan", engine.now)
     verification = _verify_plan(loop, context)
-    verification, allowed = pass_gate(loop, context, verification)
+    verification, allowed = apply_policy_gate(loop, context, verification)
     loop.stages.end_phase("verify" if is_latest else "plan", engine.now)
     outcome: RunOutcome | None = None
     skipped = ""

@@ -39,7 +39,7 @@ class TurnRecord:
     def complete(self, name: str, writes: Json, *, skipped: str = "") -> None:
         """Apply the writes of a layer, and append its event."""
         layer = LAYERS[name]
-        layer.require_declared(writes)
+        layer.require_declared_writes(writes)
         self.known.update(writes)
         completed = LayerCompleted(
             turn=self.turn,

@@ -56,14 +56,14 @@ class ContextDiff(NamedTuple):
     ledger: tuple[LedgerChange, ...]
 
     @property
-    def same(self) -> bool:
+    def is_identical(self) -> bool:
         """Whether context, pack, snapshot and request are equal byte for byte."""
         return not self.ledger
 
     def to_payload(self) -> Json:
         """Return the difference as JSON."""
         return {
-            "same": self.same,
+            "same": self.is_identical,
             "blocks": [each.to_payload() for each in self.blocks],
             "ledger": [each._asdict() for each in self.ledger],
         }

@@ -55,7 +55,7 @@ def placements(compilation: Compilation) -> tuple[Placement, ...]:
     blocks = _BlockPlacements(compilation)
     return (
         *_capability_placements(compilation, blocks),
-        *_place_gates(compilation),
+        *_gate_placements(compilation),
         *_edge_placements(compilation, blocks),
         *_memory_placements(compilation, blocks),
         *blocks.texts(),
@@ -81,12 +81,10 @@ class _BlockPlacements:
         self._candidates = {block.block_id: block for block in known}
         self._kept = {block.block_id: block for block in compilation.assembly.blocks}
 
-    def place_block(
+    def placement_of(
         self, kind: str, name: str, block_id: str, why: str, **details: object
     ) -> Placement:
-        """Return the placement of one item in the assembly. `why` is used if its block is
-        complete.
-        """
+        """Return the placement of one item. `why` is the reason if its whole block is in the prompt."""
         candidate, kept = self._candidates[block_id], self._kept.get(block_id)
         sizes = {
             "tokens": kept.tokens if kept else candidate.tokens,
@@ -112,12 +110,12 @@ class _BlockPlacements:
         for block in self._candidates.values():
             if block.bucket in ("policy", "business", "session"):
                 why = "said" if block.bucket == "session" else "of_pack"
-                place_block = self.place_block(block.bucket, block.block_id, block.block_id, why)
-                if block.block_id == SUMMARY and place_block.status != OUT:
+                placement = self.placement_of(block.bucket, block.block_id, block.block_id, why)
+                if block.block_id == SUMMARY and placement.status != OUT:
                     refs = {"messages": list(block.provenance_refs)}
-                    reason, details = "summarized", {**place_block.details, **refs}
-                    place_block = place_block._replace(status=CUT, reason=reason, details=details)
-                yield place_block
+                    reason, details = "summarized", {**placement.details, **refs}
+                    placement = placement._replace(status=CUT, reason=reason, details=details)
+                yield placement
 
 
 def _state_lines(compilation: Compilation) -> Iterator[Placement]:
@@ -137,14 +135,14 @@ def _capability_placements(
     redactions = {each.capability: each for each in compilation.surface.redactions}
     for id, aliases in _find_known_capabilities(compilation).items():
         if id in tools:
-            place_block = _place_tool(tools[id], blocks)
+            placement = _tool_placement(tools[id], blocks)
         elif id in redactions:
-            place_block = _place_redaction(redactions[id])
+            placement = _redaction_placement(redactions[id])
         elif not compilation.intent.intent:
-            place_block = Placement("capability", id, OUT, "intent", compilation.intent.refused)
+            placement = Placement("capability", id, OUT, "intent", compilation.intent.refused)
         else:
-            place_block = Placement("capability", id, OUT, "tools", "not_in_intent")
-        yield place_block._replace(names=aliases)
+            placement = Placement("capability", id, OUT, "tools", "not_in_intent")
+        yield placement._replace(names=aliases)
 
 
 def _find_known_capabilities(compilation: Compilation) -> dict[str, tuple[str, ...]]:
@@ -158,17 +156,17 @@ def _find_known_capabilities(compilation: Compilation) -> dict[str, tuple[str, .
     return {id: tuple(n for n, each in usable.items() if each.id == id and n != id) for id in known}
 
 
-def _place_tool(tool: SurfacedTool, blocks: _BlockPlacements) -> Placement:
+def _tool_placement(tool: SurfacedTool, blocks: _BlockPlacements) -> Placement:
     why = "deferred" if tool.deferred else "gated" if tool.gate else "allowed"
     details: Json = {"approval_mode": tool.approval_mode}
     details |= {"gate": tool.gate} if tool.gate else {}
     details |= {"deferred": list(tool.deferred)} if tool.deferred else {}
-    return blocks.place_block(
+    return blocks.placement_of(
         "capability", tool.capability, f"tool:{tool.capability}", why, **details
     )
 
 
-def _place_redaction(redaction: Redaction) -> Placement:
+def _redaction_placement(redaction: Redaction) -> Placement:
     stage = "tools" if redaction.reason == NOT_USABLE else _STAGE_OF_CHECK[redaction.check]
     details = {"check": redaction.check} | (
         {"rule_id": redaction.rule_id} if redaction.rule_id else {}
@@ -178,7 +176,7 @@ def _place_redaction(redaction: Redaction) -> Placement:
     )
 
 
-def _place_gates(compilation: Compilation) -> Iterator[Placement]:
+def _gate_placements(compilation: Compilation) -> Iterator[Placement]:
     for gate in compilation.evidence.gates:
         status = IN if gate.status == "satisfied" else OUT
         yield Placement(
@@ -202,17 +200,15 @@ def _edge_placements(compilation: Compilation, blocks: _BlockPlacements) -> Iter
         if id(edge) in numbers:
             number, hops = numbers[id(edge)]
             scored = _salience_of(compilation, edge_ref(edge))
-            place_block = blocks.place_block(
+            placement = blocks.placement_of(
                 "evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops, **scored
             )
         else:
             reason = explain_hidden(edge, compilation.query) or fault_of(edge, compilation.query)
             reason = reason or ("max_edges" if edge.subject in crowded else "unreached")
-            place_block = Placement("evidence", name, OUT, "evidence", reason)
+            placement = Placement("evidence", name, OUT, "evidence", reason)
         names = (edge.subject, f"{edge.subject}.{edge.predicate}", edge.evidence_ref)
-        yield place_block._replace(
-            names=names, details={**place_block.details, **_statement_of(edge)}
-        )
+        yield placement._replace(names=names, details={**placement.details, **_statement_of(edge)})
 
 
 def _salience_of(compilation: Compilation, ref: str) -> Json:
@@ -240,13 +236,13 @@ def _memory_placements(compilation: Compilation, blocks: _BlockPlacements) -> It
     for memory in compilation.compile_input.memories:
         id = memory.memory_id
         if id in reasons:
-            place_block = Placement("memory", id, OUT, "memory", reasons[id])
+            placement = Placement("memory", id, OUT, "memory", reasons[id])
         else:
             scored = _salience_of(compilation, id)
-            place_block = blocks.place_block("memory", id, f"memory:{id}", "recalled", **scored)
+            placement = blocks.placement_of("memory", id, f"memory:{id}", "recalled", **scored)
         about = {
             "entity": memory.entity,
             "predicate": memory.predicate,
             "class": memory.memory_class,
         }
-        yield place_block._replace(names=(memory.entity,), details={**place_block.details, **about})
+        yield placement._replace(names=(memory.entity,), details={**placement.details, **about})

@@ -14,7 +14,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import PackTool
 from cogcli.declarations.value_types import Json
-from cogcli.policy.guardrails import find_triggered
+from cogcli.policy.guardrails import find_guardrails_for_text
 from cogcli.policy.pack_policy import GovernedCall
 from cogcli.policy.verdict import Verdict, is_above, mode_under
 
@@ -63,11 +63,15 @@ def resolve_policy(compile_input: CompileInput, intent: IntentResult) -> PolicyR
     return PolicyResult(
         tuple(
             each.id
-            for each in find_triggered(guardrails.must_refuse, message, compile_input.edition)
+            for each in find_guardrails_for_text(
+                guardrails.must_refuse, message, compile_input.edition
+            )
         ),
         tuple(
             each.id
-            for each in find_triggered(guardrails.must_escalate, message, compile_input.edition)
+            for each in find_guardrails_for_text(
+                guardrails.must_escalate, message, compile_input.edition
+            )
         ),
         prohibited,
     )

@@ -103,7 +103,7 @@ class ProviderModel:
 
     def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
         with self._our_errors(cancel), self._open_reply(request, cancel, stream=False) as reply:
-            return self._read_unstreamed(request, reply.whole())
+            return self._read_whole_reply(request, reply.whole())
 
     def stream(
         self, request: ModelRequest, cancel: Cancellation
@@ -112,7 +112,7 @@ class ProviderModel:
         try:
             with self._our_errors(cancel), self._open_reply(request, cancel, stream=True) as reply:
                 if "json" in reply.head.header("content-type"):  # a server that does not stream
-                    finished = self._read_unstreamed(request, reply.whole())
+                    finished = self._read_whole_reply(request, reply.whole())
                     yield Delta(finished.text)
                     return finished
                 fold = self._api.fold()
@@ -155,7 +155,7 @@ class ProviderModel:
         error.partial = self._context.secrets.mask_text(text)
         return error
 
-    def _read_unstreamed(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
+    def _read_whole_reply(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
         value = self._parse_body(reply)
         if error := parse_error(value):  # some servers report it with status 200
             raise model_error(kind_of(error), error)

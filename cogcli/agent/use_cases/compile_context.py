@@ -153,7 +153,7 @@ def _require_agent(agent: Json) -> None:
         raise UsageError("usage.value", text, expected=USER_ID_WORDS)
 
 
-def require_expected(request: AgentRequest, pack: Pack) -> None:
+def require_expected_pack(request: AgentRequest, pack: Pack) -> None:
     """Raise UsageError if a request expects another tenant, or an agent of another role or voice, than its pack has."""
     speaker = pack.tone.agent
     found = {"tenant_id": pack.tenant, "agent.role": speaker.role, "agent.voice": speaker.voice}
@@ -197,7 +197,7 @@ def compile_request(
     the pack of an untrusted project.
     """
     pack, now = found.pack, settings.clock.now()
-    require_expected(request, pack)
+    require_expected_pack(request, pack)
     run = RunContext(
         "run_0",
         "trace_0",

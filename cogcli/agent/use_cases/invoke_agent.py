@@ -7,7 +7,7 @@ from typing import Final
 
 from cogcli.agent.cognition.first_turn import with_first_attention
 from cogcli.agent.cognition.invocation import Invocation, invocation_of, refuse_message
-from cogcli.agent.cognition.loop import agent_run
+from cogcli.agent.cognition.loop import build_agent_run
 from cogcli.agent.cognition.model_calls import OnResponse
 from cogcli.agent.cognition.model_planner import ModelPlanner, count_tool
 from cogcli.agent.cognition.planner import TEMPLATE, JudgmentView, to_plan
@@ -19,7 +19,7 @@ from cogcli.agent.use_cases.compile_context import (
     RequestWithOptions,
     fetch,
     parse_request,
-    require_expected,
+    require_expected_pack,
 )
 from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.agent.use_cases.model import asks_model, model_access, require_prices, require_trust
@@ -141,7 +141,7 @@ def prepare_agent(settings: Settings, command: AgentCommandInput, opened: ExitSt
         selection,
         warnings,
         invocation.policy,
-        agent_run(invocation, stores=stores, model=model),
+        build_agent_run(invocation, stores=stores, model=model),
     )
 
 
@@ -181,7 +181,7 @@ def _reach_invocation(
         request.policy is not None and request.policy.pack
     ):  # the built-in one has only what can be called
         require_known_logins(settings, catalog, request.options)
-    require_expected(command.agent_request.request, pack_of(catalog, policy))
+    require_expected_pack(command.agent_request.request, pack_of(catalog, policy))
     made = invocation_of(catalog, selection, command.agent_request.request, policy)
     refused = refuse_message(made)
     if refused is not None:

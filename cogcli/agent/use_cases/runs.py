@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from cogcli.agent.cognition.invocation import NO_MODEL, Invocation, recorded_invocation
-from cogcli.agent.cognition.loop import Stores, agent_run
+from cogcli.agent.cognition.loop import Stores, build_agent_run
 from cogcli.agent.cognition.model_calls import OnResponse, is_outcome
 from cogcli.agent.cognition.progress import EndedRun
 from cogcli.agent.cognition.reasoning import ModelAccess
@@ -40,7 +40,7 @@ def agent_of(
     store_settings = None if catalog.distrust else settings
     stores = stores_of(store_settings, invocation) if store_settings else None
     model = _pinned_model(settings, started, catalog, on_response)
-    agent = agent_run(invocation, stores=stores, model=model)
+    agent = build_agent_run(invocation, stores=stores, model=model)
     if model is not None and model.open is not None:
         open_model = model.open
         agent = agent._replace(open_model=lambda events: open_model(sum(map(is_outcome, events))))

@@ -127,7 +127,7 @@ def forget(settings: Settings, tenant: str, user: str) -> Json:
 
 
 def _entry_payload(entry: ProfileEntry, episodes: dict[str, str]) -> Json:
-    """Return an entry with its proposal; the episode names a stored run."""
+    """Return an entry with its proposal. `episodes` maps a run id to its episode id."""
     stored, refs = entry.stored, entry.stored.proposal.evidence_refs
     heads = (ref.partition("/")[0] for ref in refs)
     return {

@@ -66,7 +66,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> DoctorReport:
             *check_services(settings, found, net=net),
         ]
         needs = find_needs(open_registry(settings), found.catalog, selection_options(settings))
-        checks += _check_shipped(settings, found, needs)
+        checks += _report_unusable_shipped_specs(settings, found, needs)
         skills = [needs.skill(id) for id in found.catalog.skills]
         bound = sum(not needs.capability(id) for id in found.catalog.capabilities)
         lacking = describe_counts(count_first_needs(skills))
@@ -275,7 +275,7 @@ def _describe_unusable_bindings(catalog: Catalog) -> Iterator[str]:
             yield f"binding {id}: {fault}"
 
 
-def _check_shipped(
+def _report_unusable_shipped_specs(
     settings: Settings, found: RegistryCheck, needs: RequirementSearch
 ) -> Iterator[DoctorCheck]:
     """Report, as a note without a fix, the shipped specs that later layers make unusable."""

@@ -60,7 +60,7 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     path = os.path.join(settings.project, HOST_FOLDER, ACTIVE_FILE)
     settings.require_inside(path)
     before = explain_choice(catalog, id, selection_options(settings)).body
-    _require_sound(
+    _require_usable_binding(
         catalog,
         id,
         ActiveChoice(binding, settings.display_path(path), id),
@@ -80,7 +80,7 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     )
 
 
-def _require_sound(
+def _require_usable_binding(
     catalog: Catalog, capability: str, active: ActiveChoice, options: SelectionOptions
 ) -> None:
     """Raise an error if a host file is unreadable, or if the binding cannot be called or has

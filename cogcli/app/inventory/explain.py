@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cogcli.app.inventory.kinds import find_spec, shadows_of
+from cogcli.app.inventory.kinds import find_shadowed_specs, find_spec
 from cogcli.app.registry import Layers, open_registry, selection_options, untrusted_warning
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
@@ -51,7 +51,7 @@ def explain_capability(settings: Settings, name: str) -> ChoiceExplanation:
             catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", "")
         )
     choice = _explain_choice_of_runs(settings, registry, catalog, capability.id)
-    shadows = shadows_of(catalog, "capability", capability.id)
+    shadows = find_shadowed_specs(catalog, "capability", capability.id)
     where = {
         "layer": Layers(settings).of(capability.file),
         "file": capability.file,
@@ -103,7 +103,7 @@ def explain_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
         "skill_id": skill_id,
         "layer": Layers(settings).of(skill.file) if skill else None,
         "file": skill.file if skill else catalog.broken.get(f"skill:{skill_id}"),
-        "shadows": shadows_of(catalog, "skill", skill_id),
+        "shadows": find_shadowed_specs(catalog, "skill", skill_id),
         "capabilities": [explain_choice(catalog, id, given).body for id in catalog.capabilities],
     }
     warnings = () if warning is None else (warning,)
@@ -131,7 +131,7 @@ def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
         "layer": service.layer,
         "file": service.file,
         "trusted": service.trusted,
-        "shadows": shadows_of(catalog, "service", service_id),
+        "shadows": find_shadowed_specs(catalog, "service", service_id),
         "bindings": uses,
     }
     return ChoiceExplanation(body, None, tuple(warnings.values()))
@@ -194,12 +194,12 @@ def _list_bindings(
             "channel": binding.channel,
             "layer": binding.layer,
             "file": binding.file,
-            "shadows": shadows_of(catalog, "binding", id),
+            "shadows": find_shadowed_specs(catalog, "binding", id),
             "service_layer": service.layer if service else None,
             "service_file": service.file
             if service
             else catalog.broken.get(f"service:{binding.service}"),
-            "service_shadows": shadows_of(catalog, "service", binding.service),
+            "service_shadows": find_shadowed_specs(catalog, "service", binding.service),
         }
 
 

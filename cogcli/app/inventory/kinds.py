@@ -117,8 +117,8 @@ def find_spec(settings: Settings, kind: str, id: str) -> tuple[InventoryView, An
     )
 
 
-def shadows_of(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
-    """Return the specs that a spec shadows, the weakest layer first. `kind` is singular."""
+def find_shadowed_specs(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
+    """Return the layers and files of the specs that a spec shadows, weakest layer first. `kind` is singular."""
     return [
         {"layer": s.layer, "file": s.file} for s in catalog.shadows if (s.kind, s.id) == (kind, id)
     ]
@@ -166,7 +166,7 @@ def _skill_details(view: InventoryView, spec: Skill) -> InventoryRow:
         }
         for id in sorted(each.id for each in view.catalog.reached(spec.id))
     ]
-    shadows = shadows_of(view.catalog, "skill", spec.id)
+    shadows = find_shadowed_specs(view.catalog, "skill", spec.id)
     return {**skill_details(spec, view.layers, shadows), "bindings": bindings}
 
 
@@ -415,7 +415,7 @@ def details_of(view: InventoryView, spec: Any, name: str) -> InventoryRow:
     if not kind.secret_keys:
         return whole
     masked: InventoryRow = Redactor().mask(
-        {**whole, "shadows": shadows_of(view.catalog, kind.singular, spec.id)}
+        {**whole, "shadows": find_shadowed_specs(view.catalog, kind.singular, spec.id)}
     )
     return masked
 

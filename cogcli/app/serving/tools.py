@@ -26,7 +26,7 @@ from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
 from cogcli.run.input_origins import CLIENT
 from cogcli.run.launch import may_reach_network
-from cogcli.run.prepare import PreparedRun, RunRequest, check_given, prepare_without_inputs
+from cogcli.run.prepare import PreparedRun, RunRequest, pin_and_check_inputs, prepare_without_inputs
 from cogcli.specs.field_schema import schema_of
 from cogcli.specs.selection import SelectionOptions, select
 
@@ -48,7 +48,7 @@ class ServedSkill(NamedTuple):
         """Return the prepared run with checked inputs. Raise ProblemsFound."""
         origins = dict.fromkeys(given, CLIENT)
         request = self.loaded.request._replace(inputs=given, origins=origins)
-        inputs, files, wrong = check_given(self.loaded.skill.inputs, request)
+        inputs, files, wrong = pin_and_check_inputs(self.loaded.skill.inputs, request)
         if wrong:
             raise ProblemsFound(wrong)
         return self.loaded._replace(inputs=inputs, files=files, request=request)

@@ -44,8 +44,8 @@ class ApproverKeys:
     def _loaded_approvers(self) -> Approvers:
         return read_approvers(self._settings)
 
-    def explain(self, answer: SignedAnswer, at: str) -> str:
-        """Return why the signature of an answer does not count at a time; empty if it does."""
+    def find_rejection_reason(self, answer: SignedAnswer, at: str) -> str:
+        """Return why the signature of an answer does not count at a time; empty if it counts."""
         try:
             return self._explain_signature(answer, at)
         except CogcliError as error:

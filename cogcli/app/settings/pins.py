@@ -31,8 +31,8 @@ class Pin(NamedTuple):
     origin: str
 
 
-class WrittenPin(NamedTuple):
-    """The change of a pin: the file, the earlier reference, and whether the file was written."""
+class PinChange(NamedTuple):
+    """The change of a pin: its file, the earlier reference, and whether the file was written."""
 
     file: str
     before: str | None
@@ -90,7 +90,7 @@ def _pins_in(file: ConfigFile, environment: str) -> dict[str, str]:
     return {id: f"{id}@{version}" for id, version in table.items()}
 
 
-def write_pin(settings: Settings, id: str, version: str | None, environment: str) -> WrittenPin:
+def write_pin(settings: Settings, id: str, version: str | None, environment: str) -> PinChange:
     """Write a pin to the project's file, or remove it if `version` is None.
 
     Raise UnusableEnvironment `project.none` or `env.disk`, and `config.key` if the pins in the file
@@ -124,7 +124,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
         raise UnusableEnvironment(
             "env.disk", f"{shown} cannot be written: {error.strerror}", hint=hint_for_write(error)
         ) from error
-    return WrittenPin(shown, _pins_in(own, environment).get(id), changed != text)
+    return PinChange(shown, _pins_in(own, environment).get(id), changed != text)
 
 
 def _read_text(path: str, display_path: str) -> tuple[str, int]:

@@ -103,7 +103,7 @@ def accept(look: ProjectSnapshot, environ: Mapping[str, str]) -> None:
     copies.store(look.contents)
     entry = {"accepted": look.digests, **look.needs._asdict()}
     change_store(environ, lambda projects: {**projects, key_of(look.project): entry})
-    copies.remove_unaccepted(look.digests)
+    copies.remove_unaccepted_copies(look.digests)
 
 
 def accept_written_files(
@@ -141,7 +141,7 @@ def accept_written_files(
         change_store(environ, update)
     except (KeyError, TypeError, ValueError):
         return  # a damaged entry trusts nothing
-    copies.remove_unaccepted(kept)
+    copies.remove_unaccepted_copies(kept)
 
 
 def _digest_written_files(

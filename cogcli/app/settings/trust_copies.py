@@ -60,7 +60,7 @@ class AcceptedCopies:
         """Return whether a copy with a digest exists."""
         return os.path.isfile(self.path_of(digest))
 
-    def remove_unaccepted(self, accepted: Mapping[str, str]) -> None:
+    def remove_unaccepted_copies(self, accepted: Mapping[str, str]) -> None:
         """Remove all copies except the copies of accepted files."""
         names = {
             os.path.basename(self.path_of(digest.partition(" ")[0])) for digest in accepted.values()

@@ -169,9 +169,11 @@ class _Proposal:
             environ=settings.environ,
         )
         self.read = reader.everything()
-        """As an untrusted project has it: this is checked."""
+        """The catalog of an untrusted project, which is checked."""
         self.catalog = _as_trusted(self.read)
-        """As it is once the project is trusted, but for its modules: from this is chosen."""
+        """The catalog of the project once it is trusted, without its modules. Bindings are chosen
+        from it.
+        """
         self.options = selection_options(settings)
 
     @property

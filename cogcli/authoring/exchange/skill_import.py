@@ -168,7 +168,7 @@ def _input_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
     """
     messages = capability.inputs.get(_MESSAGES)
     if messages is not None and messages.type in ("array", "any"):
-        _require_filled(capability, [_MESSAGES])
+        _require_filled_inputs(capability, [_MESSAGES])
         return _chat_lines(body), True
     return _text_lines(capability, body)
 
@@ -193,12 +193,12 @@ def _text_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
     # An input can take the request by its name, or because it is required.
     able = any(name in _REQUEST or inputs[name].required for name in rest)
     wanted = _choose_input(rest, _REQUEST, inputs) if able else ""
-    _require_filled(capability, [own, wanted])
+    _require_filled_inputs(capability, [own, wanted])
     lines = _yaml_literal(f"      {own}", body)
     return ([*lines, f"      {wanted}: inputs.request"] if wanted else lines), bool(wanted)
 
 
-def _require_filled(capability: Capability, given_inputs: list[str]) -> None:
+def _require_filled_inputs(capability: Capability, given_inputs: list[str]) -> None:
     """Raise UsageError for a capability that also requires other inputs."""
     lacking = [
         f"`{name}`"

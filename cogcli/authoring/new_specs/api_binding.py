@@ -42,7 +42,7 @@ from cogcli.authoring.new_specs.written_operations import (
     Written,
     WrittenOperations,
     listed_paths,
-    require_bound,
+    require_bound_operations,
     require_capability_id,
     write_operations,
 )
@@ -54,7 +54,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.files import read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import list_known, suggestion
+from cogcli.base.problems import list_known_words, suggestion
 from cogcli.base.schema.containment import count_parts
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.service_spec import Service
@@ -134,7 +134,7 @@ class _Command:
             force=self._request.force,
             keep=self._trust_document,
         )
-        require_bound(found.bound, self._skipped, all=self._request.all)
+        require_bound_operations(found.bound, self._skipped, all=self._request.all)
         return self._build_summary(found)
 
     def _trust_document(self, mark_written: Written) -> None:
@@ -232,7 +232,7 @@ class _Command:
         found = [entry for entry in entries if name in (entry.id, entry.title, entry.path)]
         if len(found) != 1:
             what = "several operations" if found else "no operation"
-            hint = suggestion(name, titles) or list_known(
+            hint = suggestion(name, titles) or list_known_words(
                 [_entry_title(each) for each in found] or titles
             )
             raise UsageError(
@@ -250,7 +250,7 @@ class _Command:
             if titles
             else ()
         )
-        hint = f"name one with --operation: {list_known(titles)}"
+        hint = f"name one with --operation: {list_known_words(titles)}"
         raise UsageError("usage.flag", message, hint=hint, next=next)
 
     def _command_line(self, *more: str) -> str:

@@ -19,7 +19,7 @@ from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter, is_file_list
 from cogcli.base.api_documents.openrpc import RpcParam
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import list_known, suggestion
+from cogcli.base.problems import list_known_words, suggestion
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.lookup import Members, members
 from cogcli.base.terminal_text import visible
@@ -59,7 +59,7 @@ class OperationSpec(NamedTuple):
         """Return the spec with these outputs only. Raise NotBindable for a name that is none."""
         for name in names:
             if name not in self.outputs:
-                known = suggestion(name, self.outputs) or list_known(list(self.outputs))
+                known = suggestion(name, self.outputs) or list_known_words(list(self.outputs))
                 raise NotBindable(f"it has no output `{visible(name[:80])}`; {known}")
         outputs = {name: self.outputs[name] for name in self.outputs if name in names}
         response = {name: self.response[name] for name in self.response if name in names}

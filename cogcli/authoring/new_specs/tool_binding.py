@@ -33,7 +33,7 @@ from cogcli.authoring.new_specs.operation_words import (
 from cogcli.authoring.new_specs.written_operations import (
     OperationFiles,
     listed_paths,
-    require_bound,
+    require_bound_operations,
     require_capability_id,
     write_operations,
 )
@@ -41,7 +41,7 @@ from cogcli.base.api_documents.openrpc import RpcMethod, RpcParam, load_openrpc
 from cogcli.base.errors import UsageError
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import list_known, suggestion
+from cogcli.base.problems import list_known_words, suggestion
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.lookup import members
 from cogcli.base.terminal_text import visible
@@ -118,7 +118,7 @@ def new_tool_binding(settings: Settings, request: ToolRequest) -> NewSpecs:
     made = list(_make_each(settings, request, catalog, chosen, skipped))
     shared = schema_files(root)
     found = write_operations(settings, shared, made, skipped, force=request.force)
-    require_bound(found.bound, skipped, all=request.all)
+    require_bound_operations(found.bound, skipped, all=request.all)
     notes = [f"{each.capability}: {note}" for each in found.bound for note in each.notes]
     notes += [f"{doubt.message} ({doubt.code})" for doubt in found.doubts]
     notes += [f"skipped {title}: {reason}" for title, reason in skipped]
@@ -132,7 +132,7 @@ def _find_service(catalog: Catalog, request: ToolRequest) -> Service:
     kinds = {id: each for id, each in catalog.services.items() if each.kind == request.kind}
     if service is None or service.kind != request.kind:
         message = f"`{visible(request.service[:80])}` is no {request.kind} service"
-        hint = suggestion(request.service, kinds) or list_known(list(kinds))
+        hint = suggestion(request.service, kinds) or list_known_words(list(kinds))
         raise UsageError("usage.value", message, hint=hint, next=("cogcli services ls",))
     return service
 
@@ -216,11 +216,11 @@ def _chosen_name(request: ToolRequest, tools: Mapping[str, object]) -> str:
     if request.tool is None:
         message = f"service `{request.service}` has {len(tools)} tools"
         raise UsageError(
-            "usage.flag", message, hint=f"name one with --tool: {list_known(sorted(tools))}"
+            "usage.flag", message, hint=f"name one with --tool: {list_known_words(sorted(tools))}"
         )
     if request.tool not in tools:
         message = f"service `{request.service}` has no tool `{visible(request.tool[:80])}`"
-        hint = suggestion(request.tool, tools) or list_known(sorted(tools))
+        hint = suggestion(request.tool, tools) or list_known_words(sorted(tools))
         raise UsageError("usage.value", message, hint=hint)
     return request.tool
 

@@ -106,7 +106,7 @@ def _without_blamed(
     return [each for each in bound if each.capability not in blamed]
 
 
-def require_bound(bound: list[OperationFiles], skipped: Skipped, *, all: bool) -> None:
+def require_bound_operations(bound: list[OperationFiles], skipped: Skipped, *, all: bool) -> None:
     """Raise UsageError with the reasons if nothing was bound."""
     if bound:
         return

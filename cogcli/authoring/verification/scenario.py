@@ -108,21 +108,21 @@ class _ScenarioReader:
             )
         given = {name: value for name, value in raw.items() if value is not None}
         keys = shape_of_spec(cls).keys
-        self._require_names(raw, given, place, keys)
+        self._check_member_names(raw, given, place, keys)
         for name, value in given.items():
             fault = _kind_fault(value, KIND.get(type(keys[name].shape), "any"))
             if fault:
                 self._raise_fault("input.type", f"{place}{name}", fault)
         return given
 
-    def _require_names(
+    def _check_member_names(
         self,
-        raw: Iterable[str],
+        found_names: Iterable[str],
         members: Collection[str],
         place: str,
         keys: Mapping[str, RecordKey],
     ) -> None:
-        for name in raw:
+        for name in found_names:
             if name not in keys:
                 hint = suggestion(name, keys)
                 self._raise_fault("input.unknown", f"{place}{name}", "no such field", hint)

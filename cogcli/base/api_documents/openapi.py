@@ -11,7 +11,7 @@ from cogcli.base.api_documents.parts import DocumentPart, document_fault
 from cogcli.base.json_pointer import DocumentFault, pointer_text
 from cogcli.base.jsonvalue import NOTHING, Json, preview
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import list_known, suggestion
+from cogcli.base.problems import list_known_words, suggestion
 from cogcli.base.schema import keywords
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.keywords import Schema
@@ -178,7 +178,7 @@ class OpenApiDocument:
         here = {entry.method: entry for entry in self.entries if entry.path == path}
         if not here:
             known = [*self._by_id, *self._paths.value]
-            hint = suggestion(name, known) or list_known(known)
+            hint = suggestion(name, known) or list_known_words(known)
             raise DocumentFault("wire.operation", f"no operation `{name}`", hint)
         if method is None:
             method = next(iter(here)) if len(here) == 1 else "POST"

@@ -10,7 +10,7 @@ from cogcli.base.api_documents.parts import DocumentPart, document_fault, resolv
 from cogcli.base.json_pointer import DocumentFault, Pointer
 from cogcli.base.jsonvalue import Json, preview
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import list_known, suggestion
+from cogcli.base.problems import list_known_words, suggestion
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.validator import errors
@@ -129,7 +129,7 @@ class OpenRpcDocument:
         """Return the method with this name. Raise DocumentFault `wire.operation` if it is unknown."""
         found = self._methods.get(name)
         if found is None:
-            hint = suggestion(name, self._methods) or list_known(self._methods)
+            hint = suggestion(name, self._methods) or list_known_words(self._methods)
             raise DocumentFault("wire.operation", f"no method `{name}`", hint)
         return found
 

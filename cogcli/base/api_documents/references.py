@@ -160,7 +160,7 @@ def merge_files(
             if other not in names:
                 _require_known_file(other, name, allowed)
                 names[other] = os.path.relpath(other, os.path.dirname(main)).replace(os.sep, "/")
-                data = _read_referenced(other, name, room)
+                data = _read_referenced_file(other, name, room)
                 room -= len(data)
                 added[names[other]] = parse(data, names[other])
                 pending.append((added[names[other]], other))
@@ -192,7 +192,7 @@ def _other_file(name: str, file: str, root: str) -> str | None:
     return found
 
 
-def _read_referenced(path: str, name: str, limit: int) -> bytes:
+def _read_referenced_file(path: str, name: str, limit: int) -> bytes:
     try:
         return read_regular(path, limit=max(limit, 0))
     except UnreadableFile as refused:

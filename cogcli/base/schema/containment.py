@@ -244,11 +244,11 @@ class _AlternativeCounter:
         if counted is not None or depth > _MAX_DEPTH:
             return counted or 1
         self._counts[id(schema)] = 1
-        total = min(_MAX_COUNT, self._count_own(schema, depth + 1))
+        total = min(_MAX_COUNT, self._count_own_choices(schema, depth + 1))
         self._counts[id(schema)] = total
         return total
 
-    def _count_own(self, schema: Json, depth: int) -> int:
+    def _count_own_choices(self, schema: Json, depth: int) -> int:
         own = schema.get("type")
         total = len(own) if isinstance(own, list) else 1
         for key in CHOICES:

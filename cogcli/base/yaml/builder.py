@@ -142,11 +142,11 @@ class ValueBuilder:
             if seen.setdefault(key, event) is event:
                 values[key] = value
             else:
-                self._report_repeated(event, key, seen[key])
+                self._report_repeated_key(event, key, seen[key])
         self._end = event
         return values
 
-    def _report_repeated(self, event: ParserEvent, key: str, first: ParserEvent) -> None:
+    def _report_repeated_key(self, event: ParserEvent, key: str, first: ParserEvent) -> None:
         message = f"key `{excerpt(key)}` repeated, first at line {first.start_mark.line + 1}"
         self._add_problem("yaml.duplicate-key", event, message, "keep one of them", key)
 

@@ -75,7 +75,7 @@ def ls(
     context.own["input_requests"] = [
         {"episode_id": each.episode_id, **asked.json} for each in forms for asked in each.asked
     ]
-    _note_forms(context, forms)
+    _print_waiting_forms(context, forms)
     if not kept and not forms:
         report_empty_list(context, "request", [("--role", role)], lambda: len(found))
     if not context.json and (kept or not forms):
@@ -89,9 +89,10 @@ def ls(
     return OK
 
 
-def _note_forms(context: CommandContext, forms: Sequence[WaitingForms]) -> None:
-    """Name on stderr, unless `-q`, the runs that wait for input for a service, which is no approval, and the commands
-    that answer.
+def _print_waiting_forms(context: CommandContext, forms: Sequence[WaitingForms]) -> None:
+    """Print to stderr the runs that wait for form input, and the commands that answer.
+
+    Print nothing with `-q` or `--json`.
     """
     if context.screen.quiet or context.json:
         return

@@ -132,4 +132,4 @@ def diff(
     names = f"{sides[0].episode_id}#{sides[0].turn}", f"{sides[1].episode_id}#{sides[1].turn}"
     context.own["diff"] = {"contexts": list(names), **found.to_payload()}
     context.answer(difference_lines(found, names, width=context.screen.out.width))
-    return NO if exit_code and not found.same else OK
+    return NO if exit_code and not found.is_identical else OK

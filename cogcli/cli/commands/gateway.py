@@ -401,7 +401,7 @@ def status(
 
 
 def _status_columns(session: SessionStatus) -> Iterator[str]:
-    """Yield the columns of a session. Counts of nothing are left out, but for the calls."""
+    """Yield the columns of a session. Zero counts are omitted, except the number of calls."""
     yield from filter(None, (session.episode_id, session.status, session.session))
     yield count_of(session.calls, "call")
     counts = {

@@ -13,7 +13,7 @@ from cogcli.gateway.hook_client import run_hook
 from cogcli.gateway.hook_marks import find_host, set_marks
 from cogcli.gateway.hosts_config import build_config, write_config
 from cogcli.gateway.hosts_doctor import check_host, has_fault
-from cogcli.gateway.hosts_server import build_server, write_server
+from cogcli.gateway.hosts_server import build_server, write_server_file
 
 Host = Annotated[str, argument("HOST")]
 Hold = Annotated[
@@ -101,7 +101,7 @@ def show_config(
     if not write:
         context.answer(json.dumps(document, indent=2) + "\n")
         return OK
-    write_file = write_server if server else write_config
+    write_file = write_server_file if server else write_config
     path = settings.display_path(write_file(settings, found, flags))
     context.own["file"] = path
     context.answer([[(visible(path), "")]])

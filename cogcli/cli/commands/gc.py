@@ -75,7 +75,10 @@ def sweep(context: CommandContext, *, flags: GcFlags) -> int:
         context.screen.notify("nothing was removed\n")
         return _print_sweep(context, "", planned._replace(rows=[], bytes=0), dry_run=False)
     return _print_sweep(
-        context, "removed", gc.remove_planned(context.settings, wanted, planned), dry_run=False
+        context,
+        "removed",
+        gc.remove_planned_episodes(context.settings, wanted, planned),
+        dry_run=False,
     )
 
 

@@ -41,7 +41,7 @@ def graph(
 ) -> int:
     """Draw the graph of a skill or an episode."""
     graph = _read_graph(context, target)
-    context.own["graph"] = graph.as_object()
+    context.own["graph"] = graph.to_payload()
     if context.json:
         return OK
     out = context.screen.out

@@ -105,7 +105,7 @@ def ls(
 
 def _warn_of_faults(context: CommandContext, rows: list[EpisodeRow]) -> None:
     """Report runs that never started, renamed and altered episodes, and faults of archives."""
-    _report_unstarted(context, rows)
+    _report_unstarted_runs(context, rows)
     _warn_of_renamed(context, rows)
     _warn_of_altered(context, rows)
     for fault in archive_faults(context.settings):
@@ -185,7 +185,7 @@ def _report_empty(context: CommandContext, wanted: Wanted) -> None:
     )
 
 
-def _report_unstarted(context: CommandContext, rows: list[EpisodeRow]) -> None:
+def _report_unstarted_runs(context: CommandContext, rows: list[EpisodeRow]) -> None:
     """Warn once of all runs that were stopped before their first event, with the commands for them."""
     stubs = [stub for row in rows if row.started_at is None and (stub := error_of_unstarted(row))]
     if stubs:

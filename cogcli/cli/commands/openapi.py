@@ -21,7 +21,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text, wrong_flag
 from cogcli.cli.report_files import RequestedReports, parse_reports
-from cogcli.cli.verdict_screen import details, row, total_text
+from cogcli.cli.verdict_screen import details, result_line, total_text
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
@@ -168,7 +168,7 @@ def _command_for_one(context: CommandContext, verdict: CheckResult, flags: Scena
 def verify_invoker(
     context: CommandContext, *, protocol: Protocol = "openapi", report: Reports
 ) -> int:
-    """Provoke each rule of an invoker. Return exit code 1 if one fails."""
+    """Test each rule of an invoker. Return exit code 1 if one fails."""
     return _provoke_rules(context, list_invoker_rules(protocol or "openapi"), "rule", report)
 
 
@@ -204,7 +204,7 @@ def _start_listing(context: CommandContext, head: str, names: int) -> Callable[[
     Names are in a column of `names` cells.
     """
     context.answer([[(head, "bold")]])
-    return lambda verdict: context.answer([row(context.screen.out, verdict, names)])
+    return lambda verdict: context.answer([result_line(context.screen.out, verdict, names)])
 
 
 def _finish_checks(

@@ -11,7 +11,7 @@ from typing import Annotated
 from cogcli.app.episodes import find as find_episode
 from cogcli.app.episodes import find_all
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack, run_rule_tests
-from cogcli.app.policy_comparison import EpisodeComparison, compare_logs, read_compared
+from cogcli.app.policy_comparison import EpisodeComparison, compare_logs, read_log_for_comparison
 from cogcli.app.policy_explanation import explain_episode
 from cogcli.app.policy_history import GovernedLog, is_shadow_run
 from cogcli.app.policy_prover import prove_packs
@@ -291,7 +291,7 @@ def _read_logs(
     """
     for directory, is_named in find_all(context.settings, names).items():
         try:
-            yield read_compared(directory, before)
+            yield read_log_for_comparison(directory, before)
         except UnusableEnvironment as error:
             if is_named:
                 raise

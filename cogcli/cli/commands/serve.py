@@ -85,7 +85,7 @@ def serve_mcp(
 
     request = _run_request(context, flags)
     offer = offer_skills(context.settings, request, list(skill), tool_names)
-    _require_served(request, offer)
+    _require_served_capabilities(request, offer)
     warn_of_distrust(context, "skill", "")
     silence_libraries()
     return _serve_tools(context, offer, request, address, token)
@@ -146,7 +146,7 @@ def _run_request(context: CommandContext, flags: ServeFlags) -> RunRequest:
     return RunRequest("", {}, options)
 
 
-def _require_served(request: RunRequest, offer: ToolOffer) -> None:
+def _require_served_capabilities(request: RunRequest, offer: ToolOffer) -> None:
     """Raise UsageError if `--bind` or `--confirm` names a capability that no served skill uses: it
     is probably a typo.
     """

@@ -35,7 +35,7 @@ from cogcli.cli.options import (
 )
 from cogcli.cli.render_error import next_lines, problem_lines
 from cogcli.cli.report_files import RequestedReports, parse_reports
-from cogcli.cli.verdict_screen import details, row, total_text
+from cogcli.cli.verdict_screen import details, result_line, total_text
 from cogcli.report.coverage import KINDS, skill_line
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
@@ -109,7 +109,7 @@ def _run_and_list(
     names = max((cells(case.id) for case in cases), default=0)
 
     def listener(result: CheckResult) -> None:
-        context.answer([row(out, result, names)])
+        context.answer([result_line(out, result, names)])
 
     return run_cases(context.settings, cases, jobs=jobs, listener=listener, allow_hosts=hosts)
 

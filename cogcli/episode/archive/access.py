@@ -27,18 +27,18 @@ def open_archives(runs_dir: Path) -> RunsArchives | None:
     return archives
 
 
-def open_archived(path: Path) -> ArchivedFolder | None:
+def open_archived_episode(path: Path) -> ArchivedFolder | None:
     """Return the archived episode with this path, `ARCHIVE/ID` or `RUNS/ID`; None if no archive has it. Raise
     UnusableEnvironment `archive.unreadable`.
     """
     if not path.parent.is_file() and not archive_paths(path.parent):
         return None
-    folder: ArchivedFolder | None = _load_locator().open_archived(path)
+    folder: ArchivedFolder | None = _load_locator().open_archived_episode(path)
     return folder
 
 
 def read_archived_ids(archive: Path) -> list[str]:
     """Return the ids of the episodes of an archive. Raise UnusableEnvironment `archive.unreadable`."""
-    with _load_locator().open_kept(archive) as opened:
+    with _load_locator().open_cached_archive(archive) as opened:
         ids: list[str] = opened.episode_ids()
     return ids

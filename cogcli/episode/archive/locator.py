@@ -54,7 +54,7 @@ def _verified_archives() -> dict[str, FileState]:
     return {}
 
 
-def open_kept(path: Path) -> Archive:
+def open_cached_archive(path: Path) -> Archive:
     """Open an archive, whose contents are read only if they changed. Raise UnusableEnvironment `archive.unreadable`."""
     fd = open_archive_file(path)
     kept = _archive_cache()
@@ -102,7 +102,7 @@ class RunsArchives:
     def archives(self) -> Iterator[Archive]:
         """Yield each archive that can be read, open for as long as it is the current one."""
         for path in self._paths:
-            with suppress(UnusableEnvironment), open_kept(path) as archive:
+            with suppress(UnusableEnvironment), open_cached_archive(path) as archive:
                 yield archive
 
     def find_faults(self) -> list[UnusableEnvironment]:
@@ -159,7 +159,7 @@ def _find_fault(path: Path) -> UnusableEnvironment | None:
     if not state.size or _verified_archives().get(str(path)) == state:
         return None
     try:
-        with open_kept(path) as archive:
+        with open_cached_archive(path) as archive:
             fault = archive.contents.fault
     except UnusableEnvironment as error:
         return error
@@ -173,7 +173,7 @@ def find_archive(paths: Iterable[Path], episode_id: str) -> Archive | None:
             # Most archives are passed over by the first and the last name of their index.
             if str(path) not in _archive_cache() and not peek_range(path, episode_id):
                 continue
-            archive = open_kept(path)
+            archive = open_cached_archive(path)
         except UnusableEnvironment:
             continue
         if archive.find(episode_id):
@@ -192,7 +192,7 @@ def find_place(paths: Iterable[Path], episode_id: str) -> ArchivePlace | None:
         return None if record is None else ArchivePlace(archive.path, record.offset)
 
 
-def open_archived(path: Path) -> ArchivedFolder | None:
+def open_archived_episode(path: Path) -> ArchivedFolder | None:
     """Return the archived episode with this path; None if a folder or nothing has the path. The path is `ARCHIVE/ID`,
     or `RUNS/ID` for an archive of that runs directory. Raise UnusableEnvironment `archive.unreadable`.
     """
@@ -200,7 +200,7 @@ def open_archived(path: Path) -> ArchivedFolder | None:
         return None
     archive: Archive | None
     if is_archive_file(path.parent):
-        archive = open_kept(path.parent)
+        archive = open_cached_archive(path.parent)
         if archive.find(path.name) is None:
             archive.close()
             return None

@@ -245,15 +245,15 @@ class Archive:
         Raise UnusableEnvironment `archive.unreadable` if it is not the one of the bytes.
         """
         try:
-            return self._read_checked(format.key_of_episode(episode_id))[0].sum.hex()
+            return self._read_checked_record(format.key_of_episode(episode_id))[0].sum.hex()
         except (ArchiveFault, OSError) as error:
             raise archive_error(self.path, f"`{episode_id:.80}`: {_error_text(error)}") from error
 
     def _read_payload(self, key: Key) -> bytes:
-        head, stored = self._read_checked(key)
+        head, stored = self._read_checked_record(key)
         return format.inflate(stored, head.size, self.contents.header.dictionary)
 
-    def _read_checked(self, key: Key) -> tuple[RecordHead, bytes]:
+    def _read_checked_record(self, key: Key) -> tuple[RecordHead, bytes]:
         """Return a record after checking its name and its checksum. Raise ArchiveFault or OSError."""
         span = self.contents.records.find(key)
         if span is None:

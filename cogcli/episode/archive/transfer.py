@@ -17,7 +17,7 @@ from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.file_lock import lock
 from cogcli.base.files import UnreadableFile
 from cogcli.episode.archive.format import ArchiveFault
-from cogcli.episode.archive.locator import open_kept
+from cogcli.episode.archive.locator import open_cached_archive
 from cogcli.episode.archive.reader import Archive, read_contents
 from cogcli.episode.archive.writer import EpisodeBytes, read_folder
 from cogcli.episode.folder import Folder, disk_errors
@@ -26,10 +26,10 @@ from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.removal import remove
 
 _MADE: Final = ".extract-"
-"""The prefix of folders that are being written. `remove_unfinished` removes those of a kill."""
+"""The prefix of folders that are being written. `remove_unfinished_folders` removes those of a kill."""
 
 
-def read_archived(archive: Archive, episode_id: str) -> EpisodeBytes:
+def read_archived_episode(archive: Archive, episode_id: str) -> EpisodeBytes:
     """Return all bytes of an archived episode. Raise UnusableEnvironment `archive.unreadable`."""
     files, blobs = archive.read_episode(episode_id)
     return EpisodeBytes(files, {name: archive.read_blob(name) for name in blobs})
@@ -38,8 +38,8 @@ def read_archived(archive: Archive, episode_id: str) -> EpisodeBytes:
 def is_archived_as(directory: Path, archive: Path) -> bool:
     """Return whether an archive has exactly the bytes of an episode's folder."""
     try:
-        with Folder.open(directory) as folder, open_kept(archive) as opened:
-            return read_folder(folder) == read_archived(opened, directory.name)
+        with Folder.open(directory) as folder, open_cached_archive(archive) as opened:
+            return read_folder(folder) == read_archived_episode(opened, directory.name)
     except (CogcliError, UnreadableFile, OSError):
         return False
 
@@ -96,7 +96,7 @@ def write_folder(directory: Path, episode: EpisodeBytes, *, shared: bool = False
                 raise _exists_error(directory)
             parent.rename(name, directory.name)
         finally:
-            _remove_made(parent, name)
+            _remove_new_folder(parent, name)
         parent.sync()
 
 
@@ -119,15 +119,15 @@ def _write_files(folder: Folder, episode: EpisodeBytes) -> None:
     folder.sync()
 
 
-def remove_unfinished(directory: Path) -> None:
+def remove_unfinished_folders(directory: Path) -> None:
     """Remove the folders that a kill left while they were written. Raise UnusableEnvironment `env.disk`."""
     with disk_errors(directory), suppress(FileNotFoundError), Folder.open(directory) as parent:
         for name in parent.names():
             if name.startswith(_MADE):
-                _remove_made(parent, name)
+                _remove_new_folder(parent, name)
 
 
-def _remove_made(parent: Folder, name: str) -> None:
+def _remove_new_folder(parent: Folder, name: str) -> None:
     """Remove a folder that was not renamed. Raise OSError."""
     with suppress(FileNotFoundError):
         with parent.sub(name) as folder:

@@ -185,8 +185,9 @@ class Index:
         """Yield the rows that may pass the filter, newest first, a page at a time. Raise IndexUnavailable."""
         tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
         values = {
-            "skill": wanted.skill, "trace": wanted.trace_id, "short": wanted.short_trace, "since": wanted.since,
-            "tag": tag, "page": _PAGE, "outcomes": f" {' '.join(wanted.outcomes)} " if wanted.outcomes else None,
+            "skill": wanted.skill, "trace": wanted.trace_id, "short": wanted.may_be_short_trace_id,
+            "since": wanted.since, "tag": tag, "page": _PAGE,
+            "outcomes": f" {' '.join(wanted.outcomes)} " if wanted.outcomes else None,
         }  # fmt: skip
         place = FIRST
         while found := self._fetch_rows(_FIND, {**values, "own": place[0], "id": place[1]}):

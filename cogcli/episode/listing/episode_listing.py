@@ -144,9 +144,9 @@ class _EpisodeScan:
             # Ids before names: an episode that appears in between is new, never removed.
             ids = self._index.all_ids()
             self._new, self._gone = _list_changes(self._runs_dir, ids)
-            self._add_archived(ids)
+            self._add_archived_episodes(ids)
 
-    def _add_archived(self, indexed: set[str]) -> None:
+    def _add_archived_episodes(self, indexed: set[str]) -> None:
         """Add the archived episodes to the changes since the index was complete."""
         if self._archives is None:
             return

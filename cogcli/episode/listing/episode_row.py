@@ -117,7 +117,7 @@ class EpisodeFilter(NamedTuple):
     since: str | None = None
 
     @property
-    def short_trace(self) -> bool:
+    def may_be_short_trace_id(self) -> bool:
         """Whether the trace id may be the first 8 hex digits of one."""
         return self.trace_id is not None and _SHORT_TRACE.fullmatch(self.trace_id) is not None
 
@@ -139,7 +139,11 @@ class EpisodeFilter(NamedTuple):
     def _fits_trace(self, row: EpisodeRow) -> bool:
         if self.trace_id is None or row.trace_id == self.trace_id:
             return True
-        return self.short_trace and row.trace_id is not None and row.trace_id[:8] == self.trace_id
+        return (
+            self.may_be_short_trace_id
+            and row.trace_id is not None
+            and row.trace_id[:8] == self.trace_id
+        )
 
 
 def tag_text(value: object) -> str:

@@ -94,7 +94,7 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
         elif value is not None:
             given.add((kind, name))
             _put_parameter(parts, known[kind, name], value)
-    _require_given(operation, given)
+    _require_given_parameters(operation, given)
     declared = operation.body
     if declared is None or not (whole or body or declared.required):
         return parts
@@ -107,7 +107,7 @@ def _add_body(parts: HttpParts, title: str, declared: Body, value: object) -> Ht
     return parts._replace(body=value, has_body=True, declared=declared)
 
 
-def _require_given(operation: OpenApiOperation, given: set[tuple[str, str]]) -> None:
+def _require_given_parameters(operation: OpenApiOperation, given: set[tuple[str, str]]) -> None:
     for parameter in operation.parameters:
         if parameter.required and (parameter.place, parameter.name) not in given:
             text = f"`{parameter.place}.{parameter.name}` is required by `{operation.title}` and was not given"

@@ -110,7 +110,7 @@ class LiveRunner:
 
     def attempt(self, attempt: Attempt) -> Answer:
         attempt.cancel.hold_back(NOT_BEGUN)
-        called = self._find_called(attempt.member.binding_id, attempt.capability_id)
+        called = self._find_called_binding(attempt.member.binding_id, attempt.capability_id)
         request = InvocationRequest(
             service=called.service,
             binding=called.binding,
@@ -129,7 +129,7 @@ class LiveRunner:
         seconds = member.timeout_seconds, member.start_seconds, member.answer_seconds
         limits = CallLimits(attempt.deadline, attempt.cancel, *seconds)
         passage = called.circuit.passage()
-        with attempt.cancel.on_cancel(lambda: _report_abandoned(passage, attempt.deadline)):
+        with attempt.cancel.on_cancel(lambda: _report_abandoned_attempt(passage, attempt.deadline)):
             try:
                 answer = self._send_and_map(attempt, called, request, limits)
             except RuntimeErrorBase as error:
@@ -225,7 +225,7 @@ class LiveRunner:
             return member
         return member._replace(answer_seconds=person.seconds)
 
-    def _find_called(self, binding_id: str, capability_id: str) -> _CalledBinding:
+    def _find_called_binding(self, binding_id: str, capability_id: str) -> _CalledBinding:
         """Return the shared data of a binding's calls. Service and binding are both untrusted unless both are trusted.
         Without trust only the allowed hosts are reached.
         """
@@ -322,7 +322,7 @@ def start_seconds(service: Service) -> float:
     return float(service.metadata.timeout_seconds or START_TIMEOUT)
 
 
-def _report_abandoned(passage: CircuitPermit, deadline: float) -> None:
+def _report_abandoned_attempt(passage: CircuitPermit, deadline: float) -> None:
     """Report an attempt whose result is dropped: a timeout past its deadline, else no fault of the
     service."""
     if time.monotonic() >= deadline:

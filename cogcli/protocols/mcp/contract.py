@@ -10,7 +10,7 @@ from typing import Final
 
 from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.json_pointer import DocumentFault
-from cogcli.base.problems import list_known, suggestion
+from cogcli.base.problems import list_known_words, suggestion
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.reading import read_record
@@ -71,7 +71,7 @@ def mcp_findings(
         return
     message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
     refresh = f"cogcli services refresh {service.id}"
-    hint = suggestion(binding.operation, tools) or f"{list_known(sorted(tools))}; {refresh}"
+    hint = suggestion(binding.operation, tools) or f"{list_known_words(sorted(tools))}; {refresh}"
     yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
 
 
@@ -134,7 +134,7 @@ def bundled_findings(
     if target is None:
         if tools:
             message = f"shipped server `{server}` has no tool `{binding.operation}`"
-            hint = suggestion(binding.operation, tools) or list_known(sorted(tools))
+            hint = suggestion(binding.operation, tools) or list_known_words(sorted(tools))
             yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
         return
     module, function = target

@@ -43,7 +43,7 @@ def definition(name: str) -> dict[str, object]:
     return {"name": name, "description": os.environ.get("BENCH_SAYS", name), "inputSchema": schema}
 
 
-def text(value: str) -> dict[str, object]:
+def text_result(value: str) -> dict[str, object]:
     return {"content": [{"type": "text", "text": value}]}
 
 
@@ -56,13 +56,13 @@ def huge(id: int) -> None:
 
 def noisy(id: int) -> None:
     raw(b"Loading model...\n\xff\xfe\n[1,2]\n{broken\n")
-    say(id, result=text("fine"))
+    say(id, result=text_result("fine"))
 
 
 def breeds(id: int) -> None:
     sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)"]
     remember(subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True).pid)  # noqa: S603
-    say(id, result=text("bred"))
+    say(id, result=text_result("bred"))
 
 
 def forgets(id: int) -> None:
@@ -71,7 +71,7 @@ def forgets(id: int) -> None:
     if is_first:
         say(id, error={"code": -32001, "message": "Session not found"})
     else:
-        say(id, result={**text("x"), "structuredContent": {"a": 1}})
+        say(id, result={**text_result("x"), "structuredContent": {"a": 1}})
 
 
 RAW = {
@@ -80,7 +80,7 @@ RAW = {
 }
 """The bytes of faulty answers, for an id."""
 BEHAVIOURS: dict[str, Callable[[int], object]] = {
-    "fails": lambda id: say(id, result={**text("no luck"), "isError": True}),
+    "fails": lambda id: say(id, result={**text_result("no luck"), "isError": True}),
     "refuses": lambda id: say(id, error={"code": -32603, "message": "broken inside"}),
     "huge": huge,
     "noisy": noisy,
@@ -95,9 +95,9 @@ BEHAVIOURS: dict[str, Callable[[int], object]] = {
 def call(id: int, name: str, params: dict[str, Any]) -> None:
     given = params.get("arguments") or {}
     if name == "echo":
-        say(id, result={**text("x"), "structuredContent": {"a": given.get("a")}})
+        say(id, result={**text_result("x"), "structuredContent": {"a": given.get("a")}})
     elif name == "meta":
-        say(id, result={**text("x"), "structuredContent": params.get("_meta") or {}})
+        say(id, result={**text_result("x"), "structuredContent": params.get("_meta") or {}})
     elif name in RAW:
         raw(RAW[name] % id)
     elif name in BEHAVIOURS:

@@ -160,7 +160,8 @@ def read_locked(root: str, service_id: str) -> list[Json] | None:
 def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = "") -> bytes:
     """Lock a service to these tools, leaving other services unchanged; returns the content of the lock.
 
-    A tool with the member `read_only` is marked so, or loses its mark. Any other keeps it, unless it changed.
+    `read_only` sets or clears a tool's mark. A tool without that member keeps its mark if it is
+    unchanged.
 
     Raise SafetyScopeError, OSError, and UnusableEnvironment `project.link` for a link that leaves `bound`.
     """

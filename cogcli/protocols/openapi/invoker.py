@@ -91,7 +91,7 @@ class OpenApi:
                 raise error
             body = value if not refused and mode == "json" else self._parse_body(request, reply)
             response = request.binding.response
-            model_reply.check_finished(body, response)
+            model_reply.require_finished_answer(body, response)
             body = reply_body.add_content_json(body, response, self._secrets.mask_text)
             self._secrets.check_quietly(
                 lambda each: model_reply.check_schema(sent.value, each, response), body

@@ -18,7 +18,7 @@ _CUT_OFF: Final = {
 _SCHEMA: Final = ("response_format", "json_schema", "schema")
 
 
-def check_finished(body: object, response: Json) -> None:
+def require_finished_answer(body: object, response: Json) -> None:
     """Raise ResponseMappingError `response.missing` if an answer that is read as JSON is
     incomplete."""
     for index in content_indices(response):

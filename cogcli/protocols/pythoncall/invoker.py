@@ -90,7 +90,7 @@ class PythonCall:
         self._lock = threading.Lock()
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        called = self._find_called(request.service, request.binding)
+        called = self._find_called_function(request.service, request.binding)
         side = SideOutput()
         try:
             if called.in_thread:
@@ -120,7 +120,7 @@ class PythonCall:
         if self._workers is not None:
             self._workers.close(grace)
 
-    def _find_called(self, service: Service, binding: Binding) -> _CalledFunction:
+    def _find_called_function(self, service: Service, binding: Binding) -> _CalledFunction:
         """Return the shared data of a binding's calls. It is valid only for this service and binding, because others
         with the same ids may have another trust.
         """
@@ -181,7 +181,7 @@ class PythonCall:
     def _call_in_worker(
         self, code: Code, request: InvocationRequest, limits: CallLimits, side: SideOutput
     ) -> Json:
-        module_access.require_allowed(code)
+        module_access.require_allowed_import(code)
         from cogcli.protocols.pythoncall.worker_pool import WorkerPool
         from cogcli.protocols.pythoncall.worker_process import WorkerRequest
 

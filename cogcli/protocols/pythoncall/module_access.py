@@ -44,7 +44,7 @@ class Code(NamedTuple):
 def load_module(code: Code) -> ModuleType:
     """Return the service's imported module. Raise ServiceResolutionError before any import if it is
     not allowed."""
-    require_allowed(code)
+    require_allowed_import(code)
     if code.module.startswith(SHIPPED):
         return importlib.import_module(code.module)
     _add_source_root(code.root)
@@ -56,7 +56,7 @@ def load_module(code: Code) -> ModuleType:
         try:
             loaded = sys.modules.get(finder.top)
             if loaded is not None:
-                _require_same(code, finder, loaded)
+                _require_same_module(code, finder, loaded)
             return importlib.import_module(code.module)
         finally:
             sys.meta_path.remove(finder)
@@ -142,7 +142,7 @@ def _is_one(own: ModuleSpec, other: ModuleSpec) -> bool:
     return _have_same_bytes(own.origin, other.origin)
 
 
-def _require_same(code: Code, finder: _RootFinder, loaded: ModuleType) -> None:
+def _require_same_module(code: Code, finder: _RootFinder, loaded: ModuleType) -> None:
     """Raise ServiceResolutionError `service.module` if another root's module of this name is
     already loaded."""
     own, other = finder.find_spec(finder.top), loaded.__spec__
@@ -150,7 +150,7 @@ def _require_same(code: Code, finder: _RootFinder, loaded: ModuleType) -> None:
         raise _other_module(code.service_id, finder.top, other)
 
 
-def require_allowed(code: Code) -> None:
+def require_allowed_import(code: Code) -> None:
     """Raise ServiceResolutionError `service.untrusted` or `service.forbidden` before a module is
     imported."""
     if code.module.startswith(SHIPPED):
@@ -256,7 +256,7 @@ def _add_source_root(root: str) -> None:
     with _SOURCE_ROOTS.lock:
         if not root or os.path.abspath(root) in _SOURCE_ROOTS.roots:
             return
-        added = _import_paths_of(root)
+        added = _find_import_paths_below(root)
         _SOURCE_ROOTS.roots = _SOURCE_ROOTS.roots | added
         if _make_finder not in sys.path_hooks:
             sys.path_hooks.insert(0, _make_finder)
@@ -265,8 +265,8 @@ def _add_source_root(root: str) -> None:
                 sys.path_importer_cache.pop(path, None)
 
 
-def _import_paths_of(root: str) -> _Roots:
-    """Return a root in each notation, each with the import paths below it."""
+def _find_import_paths_below(root: str) -> _Roots:
+    """Return each notation of a root, with the import paths below it."""
     places = [place for entry in tuple(sys.path) if entry for place in _path_notations(entry)]
     return {
         one: tuple(place for place in places if place != one and _is_below(place, one))

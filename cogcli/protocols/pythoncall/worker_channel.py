@@ -44,7 +44,7 @@ class Channel:
         text = bytes(self._output).decode(errors="replace")
         return text.partition("\n")[2] if self._is_output_cut else text
 
-    def take_printed(self) -> str:
+    def take_printed_lines(self) -> str:
         """Return the output since the last call of this method, at most the last 64 KiB, in whole
         lines."""
         with suppress(OSError):  # the run ended meanwhile

@@ -221,7 +221,7 @@ class Worker:
     def printed(self) -> str:
         """Return the output since the last call of this method, at most 64 KiB. Only the calling
         thread may use it."""
-        return self._channel.take_printed()
+        return self._channel.take_printed_lines()
 
     def kill(self) -> None:
         """Kill the process and its group, without waiting."""

@@ -50,10 +50,10 @@ def require_executor(executor: str) -> None:
             hint=install_line(EXTRA),
         )
     if address := address_of(executor):
-        _require_closed(address)
+        _require_private_address(address)
 
 
-def _require_closed(address: str) -> None:
+def _require_private_address(address: str) -> None:
     try:
         parts = urlsplit(address)
         scheme, host, port = parts.scheme, parts.hostname or "", parts.port

@@ -28,7 +28,7 @@ from cogcli.scale.executor import Completion, LineEnded
 from cogcli.scale.frames import completion_from_frame
 from cogcli.scale.identity import LineTask, line_hash
 from cogcli.scale.ledger import LedgerEntry
-from cogcli.scale.line_check import read_started_tags, require_same, require_vouched
+from cogcli.scale.line_check import read_started_tags, require_same_run, require_signed_episode
 from cogcli.scale.line_result import LineResult, result_from_episode, unsealed_result
 from cogcli.scale.sent_lines import DispatchedLines
 
@@ -81,8 +81,8 @@ class ReceivedAnswers:
         episode = unpack(b64decode(parcel, validate=True), directory.name, batch=key.id)
         arrived = self._incoming / directory.name
         write_folder(arrived, episode)
-        require_vouched(arrived, self._trusted)
-        require_same(key.tags(task), arrived, read_started_tags(arrived))
+        require_signed_episode(arrived, self._trusted)
+        require_same_run(key.tags(task), arrived, read_started_tags(arrived))
         is_sealed = MANIFEST in episode.files
         if is_sealed == (claimed.entry.status == "pending"):
             raise ValueError("the episode and its result do not fit")

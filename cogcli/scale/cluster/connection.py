@@ -145,14 +145,16 @@ class SchedulerConnection:
     def end_meeting(self, worker: str) -> None:
         """Tell a worker to remove the file that it created in the batch folder."""
         key = f"meet-{self._nonce}-{worker}"
-        self._call_in_loop(self._start_work, self._run_unanswered, worker, key, tasks.end_meeting)
+        self._call_in_loop(
+            self._start_work, self._run_without_result, worker, key, tasks.end_meeting
+        )
 
     def end_stay(self, worker: str, returned: list[tuple[int, int, str]]) -> None:
         """Tell a worker to forget the batch and to remove the episodes that it returned."""
         key = f"{_END}{self._nonce}-{worker}"
         self._call_in_loop(
             self._start_work,
-            self._run_unanswered,
+            self._run_without_result,
             worker,
             key,
             tasks.end_stay,
@@ -301,7 +303,7 @@ class SchedulerConnection:
         id = str(answer.get("worker") or "")
         self.messages.put(WorkerChecked(address, id, threads, differences, nonce, identity))
 
-    async def _run_unanswered(
+    async def _run_without_result(
         self, address: str, key: str, function: object, *arguments: object
     ) -> None:
         """Run a function on a worker, and ignore its result."""

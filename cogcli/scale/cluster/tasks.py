@@ -68,7 +68,8 @@ _sources: Final[dict[str, str]] = {}
 
 
 def admit(data: bytes) -> bytes:
-    """Compare this worker with a batch. Return the differences, the identifiers of its user, and a nonce.
+    """Admit a client if this worker matches its batch. Return the differences, the identifiers of
+    the worker's user, and a nonce.
 
     The nonce is that of a locked file that the worker made in the batch folder. It is empty if the worker does not see
     the client's file.

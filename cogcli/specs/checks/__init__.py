@@ -69,10 +69,10 @@ def _find_problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]
     for check_one in CHECKS.values():
         check_one(context)
     found = (soften_contradiction(problem, catalog) for problem in context.problems())
-    return sort_problems(_select_reported(context, [*catalog.problems, *found]))
+    return sort_problems(_select_reported_problems(context, [*catalog.problems, *found]))
 
 
-def _select_reported(context: CheckContext, problems: list[Problem]) -> list[Problem]:
+def _select_reported_problems(context: CheckContext, problems: list[Problem]) -> list[Problem]:
     """Return the problems in the files that the catalog was loaded for."""
     only, documents, needed = context.catalog.only, context.documents, context.needed_files
     if needed is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from cogcli.base.problems import KeyPath, Severity, list_known, suggest_path
+from cogcli.base.problems import KeyPath, Severity, list_known_words, suggest_path
 from cogcli.specs.inner_shapes import PathResult
 from cogcli.specs.problem_report import Details, ProblemReport
 
 
-def report_absent(
+def report_absent_member(
     report: ProblemReport,
     place: KeyPath,
     path: Sequence[str],
@@ -34,7 +34,7 @@ def report_absent(
         return
     after = "".join(f".{part}" for part in path[failed + 1 :])
     near = suggest_path(path[failed], absent.known, prefix=f"{before}.", suffix=after)
-    details["hint"] = near or list_known(absent.known)
+    details["hint"] = near or list_known_words(absent.known)
     message = f"`{text}`: `{before}` has no `{path[failed]}`"
     if not absent.certain:
         message, severity = f"{message} that is declared", "W"

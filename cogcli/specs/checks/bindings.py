@@ -13,7 +13,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath, suggest_path, suggestion
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
-from cogcli.specs.checks.absent_members import report_absent
+from cogcli.specs.checks.absent_members import report_absent_member
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle
 from cogcli.specs.eligibility import unset_variables_text
@@ -166,7 +166,7 @@ def _check_slot(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None
     field = inputs.get(name)
     if field is not None:
         inside = follow([shape_of(field)], slot.fixed_prefix[1:], lists=True)
-        report_absent(check.report, path, ("input", *slot.fixed_prefix), 2, inside)
+        report_absent_member(check.report, path, ("input", *slot.fixed_prefix), 2, inside)
         is_optional = not field.required and field.default is None
         if is_optional and not slot.is_whole_value and slot.default is None:
             _report_optional(check, slot, path)

@@ -16,7 +16,7 @@ from cogcli.specs.checks.references import find_target_fault
 from cogcli.specs.examples import content_of, is_inside, with_paths
 from cogcli.specs.fields import fit_values
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.shipped_fit import find_weakened
+from cogcli.specs.shipped_fit import find_weakened_keys
 from cogcli.specs.unchecked import object_at, objects_at, value_at
 
 
@@ -27,7 +27,7 @@ def check_capabilities(context: CheckContext) -> None:
         _check_hints(capability, report)
         _check_safety(capability, report)
         for before in context.catalog.replaced.get(capability.id, ()):
-            _check_replaced(capability, before, report)
+            _check_replaced_capability(capability, before, report)
         check_gates(context, capability)
         check_probe(context, capability)
         if not context.catalog.partial:
@@ -98,9 +98,11 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
         report.warn("safety.irreversible", ("safety", "reversible"), message, hint=hint)
 
 
-def _check_replaced(capability: Capability, replaced: Capability, report: ProblemReport) -> None:
+def _check_replaced_capability(
+    capability: Capability, replaced: Capability, report: ProblemReport
+) -> None:
     """Report `safety.weakened`: a later layer may replace a capability, but must not weaken its safety."""
-    for path, reason in find_weakened(capability, replaced):
+    for path, reason in find_weakened_keys(capability, replaced):
         message = f"weaker than the one it replaces in {replaced.file}: {reason}"
         report.error(
             "safety.weakened", path, message, hint="keep at least the replaced safety", key=True

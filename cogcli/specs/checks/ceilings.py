@@ -36,7 +36,9 @@ def check_ceilings(context: CheckContext) -> None:
         for index, step in enumerate(skill.steps):
             for bound in _bounds_of(step):
                 if bound.rounds > most[bound.ceiling]:
-                    _report_bound(context.step_report(skill, index), bound, most[bound.ceiling])
+                    _report_loop_bound(
+                        context.step_report(skill, index), bound, most[bound.ceiling]
+                    )
 
 
 def _bounds_of(step: Step) -> Iterator[LoopBound]:
@@ -49,7 +51,7 @@ def _bounds_of(step: Step) -> Iterator[LoopBound]:
         yield LoopBound(path, "max_iterations", config.while_.max_iterations)
 
 
-def _report_bound(report: ProblemReport, bound: LoopBound, maximum: int) -> None:
+def _report_loop_bound(report: ProblemReport, bound: LoopBound, maximum: int) -> None:
     """Report a loop at its bound, or at the loop if it has the default."""
     where = ".".join(map(str, bound.path))
     message = f"{where}: found {preview(bound.rounds)}, expected a whole number from 1 to {maximum}"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cogcli.base.problems import Severity
 from cogcli.base.refs import Reference
-from cogcli.specs.checks.absent_members import report_absent
+from cogcli.specs.checks.absent_members import report_absent_member
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.inner_shapes import (
@@ -34,7 +34,9 @@ def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
     is_null = namespace in ("inputs", "frame") and not read.in_expression
     severity: Severity = "W" if is_null or read.lenient else "E"
     path = (namespace, *segments)
-    report_absent(fact.report, read.path, path, start + 1, inside, severity, within=read.within)
+    report_absent_member(
+        fact.report, read.path, path, start + 1, inside, severity, within=read.within
+    )
     return True
 
 

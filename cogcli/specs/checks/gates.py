@@ -8,7 +8,7 @@ from typing import Final
 from cogcli.base.problems import suggest_path, suggestion, suggestion_hint
 from cogcli.declarations.capability_spec import GATES, Capability, Gate
 from cogcli.declarations.field_spec import Fields, FieldSpec
-from cogcli.specs.checks.absent_members import report_absent
+from cogcli.specs.checks.absent_members import report_absent_member
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle
 from cogcli.specs.checks.references import find_first_path
@@ -118,7 +118,7 @@ def _check_source(
         report.error("gate.input", path, message, hint=hint)
     else:
         inside = follow([shape_of(sides[side][field])], below, lists=True)
-        report_absent(report, path, text.split("."), 2, inside)
+        report_absent_member(report, path, text.split("."), 2, inside)
 
 
 def _suggest_source(sides: Mapping[str, Fields], text: str) -> str:

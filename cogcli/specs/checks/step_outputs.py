@@ -8,7 +8,7 @@ from cogcli.base.problems import KeyPath, suggest_path, suggestion
 from cogcli.base.refs import Target, parse_target
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.specs.capability import hinted_writes
-from cogcli.specs.checks.absent_members import report_absent
+from cogcli.specs.checks.absent_members import report_absent_member
 from cogcli.specs.checks.references import (
     explain_slot_misfit,
     find_first_path,
@@ -111,7 +111,7 @@ def _find_inner_field(step: StepFacts, source: str, path: KeyPath) -> tuple[Fiel
         step.report.error("ref.walk", path, message, key=True)
         return produced, InnerShape()
     result = follow([step.interface.shape(head)], segments, lists=True)
-    report_absent(step.report, path, (head, *segments), 1, result, key=True)
+    report_absent_member(step.report, path, (head, *segments), 1, result, key=True)
     return produced, result.shapes[0] if result.shapes else InnerShape()
 
 

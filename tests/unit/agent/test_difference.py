@@ -63,7 +63,7 @@ RECALLED: dict[str, Any] = {"memories": (_memory("mp_1"),)}
 
 def test_two_equal_contexts_are_the_same() -> None:
     found = difference(_context(), _context())
-    assert (found.same, found.blocks, found.ledger) == (True, (), ())
+    assert (found.is_identical, found.blocks, found.ledger) == (True, (), ())
     assert found.to_payload() == {"same": True, "blocks": [], "ledger": []}
 
 

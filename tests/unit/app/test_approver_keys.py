@@ -49,7 +49,7 @@ def desk(tmp_path: Path) -> Desk:
 def test_a_signature_counts_for_what_was_signed_alone(desk: Desk) -> None:
     keys = desk.keys(person("ann", desk.ann) + person("bob", desk.bob, roles='"finance"'))
     good = desk.signed()
-    assert keys.explain(good, AT) == ""
+    assert keys.find_rejection_reason(good, AT) == ""
     assert keys.judge(good, AT).code == "approval.signed"
     others = {
         "granted": False, "role": "", "action_hash": "sha256:cc", "evidence_hash": "sha256:cc",
@@ -57,16 +57,16 @@ def test_a_signature_counts_for_what_was_signed_alone(desk: Desk) -> None:
     }  # fmt: skip
     for name, value in others.items():
         other = good._replace(statement=STATEMENT._replace(**{name: value}))
-        assert "does not fit" in keys.explain(other, AT), name
+        assert "does not fit" in keys.find_rejection_reason(other, AT), name
         assert keys.judge(other, AT)[:2] == ("approval.forged", "error"), name
     another_person = good._replace(statement=STATEMENT._replace(by="bob"))
-    assert keys.explain(another_person, AT)
-    assert "another purpose" in keys.explain(desk.signed(namespace="git"), AT)
-    assert "not one of theirs" in keys.explain(desk.signed(key="bob"), AT)
+    assert keys.find_rejection_reason(another_person, AT)
+    assert "another purpose" in keys.find_rejection_reason(desk.signed(namespace="git"), AT)
+    assert "not one of theirs" in keys.find_rejection_reason(desk.signed(key="bob"), AT)
     swapped = good._replace(signature=desk.signed(STATEMENT._replace(role="")).signature)
-    assert "does not fit" in keys.explain(swapped, AT)
+    assert "does not fit" in keys.find_rejection_reason(swapped, AT)
     for text in ("", "yes", good.signature[:-40], good.signature.replace("SSH SIG", "PGP SIG")):
-        assert "not a signature" in keys.explain(good._replace(signature=text), AT)
+        assert "not a signature" in keys.find_rejection_reason(good._replace(signature=text), AT)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_signature_counts_for_what_was_signed_alone(desk: Desk) -> None:
 def test_a_key_counts_within_its_time_and_for_its_purpose(
     desk: Desk, options: str, why: str
 ) -> None:
-    found = desk.keys(person("ann", options + desk.ann)).explain(desk.signed(), AT)
+    found = desk.keys(person("ann", options + desk.ann)).find_rejection_reason(desk.signed(), AT)
     assert why in found
     assert bool(why) == bool(found)
 
@@ -92,17 +92,17 @@ def test_a_key_counts_within_its_time_and_for_its_purpose(
 def test_a_revoked_key_never_counts_whoever_has_it(desk: Desk) -> None:
     text = person("ann", desk.ann) + person("bob", desk.bob, revoked=desk.bob)
     keys = desk.keys(text)
-    assert keys.explain(desk.signed(), AT) == ""
+    assert keys.find_rejection_reason(desk.signed(), AT) == ""
     of_bob = STATEMENT._replace(by="bob")
-    assert "revoked" in keys.explain(desk.signed(of_bob, "bob"), AT)
+    assert "revoked" in keys.find_rejection_reason(desk.signed(of_bob, "bob"), AT)
     assert keys.judge(desk.signed(of_bob, "bob"), AT).severity == "error"
 
 
 def test_a_person_needs_the_role_and_the_very_name(desk: Desk) -> None:
     keys = desk.keys(person("ann", desk.ann, roles='"support"'))
-    assert "no role `finance`" in keys.explain(desk.signed(), AT)
+    assert "no role `finance`" in keys.find_rejection_reason(desk.signed(), AT)
     cyrillic = desk.signed(STATEMENT._replace(by="\u0430nn"))
-    assert "`ann` is written otherwise" in keys.explain(cyrillic, AT)
+    assert "`ann` is written otherwise" in keys.find_rejection_reason(cyrillic, AT)
     unknown = keys.judge(desk.signed(STATEMENT._replace(by="eve")), AT)
     assert unknown[:2] == ("approval.unknown", "warning")
 
@@ -125,7 +125,7 @@ def test_settings_that_name_nobody_for_sure_count_for_nobody(
     desk: Desk, text: str, why: str
 ) -> None:
     keys = desk.keys(text.replace("KEY", desk.ann))
-    assert why in keys.explain(desk.signed(), AT)
+    assert why in keys.find_rejection_reason(desk.signed(), AT)
     assert keys.judge(desk.signed(), AT).severity != "info"
 
 
@@ -133,10 +133,10 @@ def test_settings_that_others_can_change_count_for_nobody(desk: Desk, tmp_path: 
     text = person("ann", desk.ann)
     desk.keys(text)
     desk.file.chmod(0o620)
-    assert "other users can write" in desk.keys(text).explain(desk.signed(), AT)
+    assert "other users can write" in desk.keys(text).find_rejection_reason(desk.signed(), AT)
     desk.file.chmod(0o600)
     desk.file.parent.chmod(0o770)
-    assert "other users can write" in desk.keys(text).explain(desk.signed(), AT)
+    assert "other users can write" in desk.keys(text).find_rejection_reason(desk.signed(), AT)
     desk.file.parent.chmod(0o700)
     shared = tmp_path / "shared"
     shared.mkdir(mode=0o700)
@@ -144,10 +144,10 @@ def test_settings_that_others_can_change_count_for_nobody(desk: Desk, tmp_path: 
     real = desk.file.rename(shared / "config.toml")
     desk.file.symlink_to(real)  # a link is followed to where others can write
     found = ApproverKeys(Settings({}, desk.environ, base=str(desk.home)))
-    assert "other users can write" in found.explain(desk.signed(), AT)
+    assert "other users can write" in found.find_rejection_reason(desk.signed(), AT)
     shared.chmod(0o700)
     found = ApproverKeys(Settings({}, desk.environ, base=str(desk.home)))
-    assert found.explain(desk.signed(), AT) == ""
+    assert found.find_rejection_reason(desk.signed(), AT) == ""
     assert explain_change_by_others(str(tmp_path / "absent"))
 
 
@@ -155,19 +155,21 @@ def test_without_the_program_nothing_counts_and_nothing_is_signed(desk: Desk) ->
     without = {**desk.environ, "PATH": "/nowhere"}
     good = desk.signed()
     keys = desk.keys(person("ann", desk.ann), without)
-    assert "`ssh-keygen`, which is not on PATH" in keys.explain(good, AT)
+    assert "`ssh-keygen`, which is not on PATH" in keys.find_rejection_reason(good, AT)
     assert keys.judge(good, AT)[:2] == ("approval.unknown", "warning")
     folder = desk.home / "bin"
     folder.mkdir()
     (folder / "ssh-keygen").write_text("#!/bin/sh\nexit 0\n")
     (folder / "ssh-keygen").chmod(0o755)
     silent = desk.keys(person("ann", desk.ann), {**desk.environ, "PATH": str(folder)})
-    assert silent.explain(good, AT), "a program that only ends well says nothing about a key"
+    assert silent.find_rejection_reason(good, AT), (
+        "a program that only ends well says nothing about a key"
+    )
     cwd = os.getcwd()
     os.chdir(desk.home)
     try:
         relative = desk.keys(person("ann", desk.ann), {**desk.environ, "PATH": "bin:"})
-        assert "not on PATH" in relative.explain(good, AT)
+        assert "not on PATH" in relative.find_rejection_reason(good, AT)
     finally:
         os.chdir(cwd)
     for key, environ in (("ann", without), ("absent", desk.environ), ("ann.txt", desk.environ)):

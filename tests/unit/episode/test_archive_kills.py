@@ -14,7 +14,7 @@ from sample_episode import sealed_episode
 from support.examples import LONG
 from support.project import SECONDS, Project
 
-from cogcli.episode.archive.locator import open_archived
+from cogcli.episode.archive.locator import open_archived_episode
 from cogcli.episode.archive.writer import EpisodeBytes, read_folder
 from cogcli.episode.folder import Folder
 from cogcli.episode.store import Store
@@ -38,7 +38,7 @@ def bytes_of(runs: Path, episode_id: str) -> EpisodeBytes:
     if (runs / episode_id).is_dir():
         with Folder.open(runs / episode_id) as folder:
             return read_folder(folder)
-    archived = open_archived(runs / episode_id)
+    archived = open_archived_episode(runs / episode_id)
     assert archived is not None
     with archived:
         return read_folder(archived)

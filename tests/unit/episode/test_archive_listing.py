@@ -11,7 +11,7 @@ from sample_episode import sealed_episode
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import UnreadableFile
 from cogcli.episode.archive import locator
-from cogcli.episode.archive.locator import RunsArchives, open_archived
+from cogcli.episode.archive.locator import RunsArchives, open_archived_episode
 from cogcli.episode.archive.writer import ArchiveWriter, read_folder
 from cogcli.episode.blobs import BlobFolder
 from cogcli.episode.listing import episode_listing
@@ -149,14 +149,16 @@ def test_an_index_shows_which_archive_cannot_have_an_episode(
     for number in range(1, 5):
         write_archive(tmp_path / f".archives/00000{number}.cogarchive", number * 100)
     opened: list[str] = []
-    real = locator.open_kept
-    monkeypatch.setattr(locator, "open_kept", lambda path: opened.append(path.name) or real(path))
+    real = locator.open_cached_archive
+    monkeypatch.setattr(
+        locator, "open_cached_archive", lambda path: opened.append(path.name) or real(path)
+    )
     locator._archive_cache().clear()
     found = RunsArchives(tmp_path).find(sample_files(300)[0])
     assert found is not None
     found.close()
     assert opened == ["000003.cogarchive"]
-    assert open_archived(tmp_path / sample_files(500)[0]) is None
+    assert open_archived_episode(tmp_path / sample_files(500)[0]) is None
     assert opened == ["000003.cogarchive"] * 2  # its contents are in memory
 
 

@@ -25,7 +25,7 @@ from cogcli.gateway.hosts_config import (
     write_config,
 )
 from cogcli.gateway.hosts_doctor import VERSIONS, check_host, has_fault
-from cogcli.gateway.hosts_server import SERVER_FILES, build_server, write_server
+from cogcli.gateway.hosts_server import SERVER_FILES, build_server, write_server_file
 
 NAMES = sorted(HOSTS)
 posix = pytest.mark.skipif(sys.platform == "win32", reason="hosts start a shell")
@@ -123,11 +123,11 @@ def test_doctor_finds_nothing_to_correct_after_config(name: str, tmp_path: Path)
 def test_config_names_the_gateway_as_a_server_and_keeps_all_else(name: str, tmp_path: Path) -> None:
     host, settings = HOSTS[name], settings_in(tmp_path)
     own = {"command": "cogcli", "args": ["gateway", "serve", "--hold", "5"]}
-    path = Path(write_server(settings, host, ["--hold", "5"]))
+    path = Path(write_server_file(settings, host, ["--hold", "5"]))
     assert json.loads(path.read_text()) == {"mcpServers": {"cogcli": own}}
     other = {"command": "x", "args": []}
     path.write_text(json.dumps({"theme": "dark", "mcpServers": {"git": other, "cogcli": other}}))
-    write_server(settings, host, [])
+    write_server_file(settings, host, [])
     written = json.loads(path.read_text())
     words = ["gateway", "serve"]
     if SERVER_FILES[name] in HOST_FILES:
@@ -142,11 +142,11 @@ def test_a_file_that_config_cannot_read_or_write_is_left_alone(tmp_path: Path) -
     for content in ("{", "[]", '{"mcpServers": []}'):
         path.write_text(content)
         with pytest.raises(CogcliError) as caught:
-            write_server(settings, HOSTS["claude-code"], [])
+            write_server_file(settings, HOSTS["claude-code"], [])
         assert caught.value.code == "gateway.file"
         assert path.read_text() == content
     with pytest.raises(UsageError):
-        write_server(settings, HOSTS["codex"], [])
+        write_server_file(settings, HOSTS["codex"], [])
     assert "mcpServers" in build_server(settings, HOSTS["codex"], [])
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cogcli.declarations.pack_spec import Guardrail
-from cogcli.policy.guardrails import find_triggered, find_triggered_by, has_match, has_phrase
+from cogcli.policy.guardrails import (
+    find_guardrails_for_text,
+    find_guardrails_for_value,
+    has_match,
+    has_phrase,
+)
 
 CARD = Guardrail(id="card", pattern="[0-9]{13,19}")
 LEGAL = Guardrail(id="legal", phrases=("lawyer", "class action"))
@@ -24,7 +29,7 @@ LEGAL = Guardrail(id="legal", phrases=("lawyer", "class action"))
     ],
 )
 def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[str]) -> None:
-    assert [each.id for each in find_triggered([CARD, LEGAL], text)] == found
+    assert [each.id for each in find_guardrails_for_text([CARD, LEGAL], text)] == found
 
 
 @pytest.mark.parametrize(
@@ -39,34 +44,36 @@ def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[s
     ],
 )
 def test_a_disguised_phrase_is_found(text: str) -> None:
-    assert [each.id for each in find_triggered([CARD, LEGAL], text)] == ["legal"]
+    assert [each.id for each in find_guardrails_for_text([CARD, LEGAL], text)] == ["legal"]
     disguised = Guardrail(id="legal", phrases=("l\u200bawyer", "Class \uff21ction"))
-    assert find_triggered([disguised], text.replace("\u200bcalls", ""))
+    assert find_guardrails_for_text([disguised], text.replace("\u200bcalls", ""))
 
 
 def test_digits_of_any_width_are_digits_and_a_pattern_also_sees_the_text_as_written() -> None:
     card = "".join(chr(0xFF10 + int(digit)) for digit in "4111111111111111")
-    assert find_triggered([CARD], card)
-    assert find_triggered([CARD], "\u200d".join("4111111111111111"))
-    assert find_triggered([Guardrail(id="wide", pattern="\uff14")], card)
-    assert find_triggered([Guardrail(id="capitals", pattern="[A-Z]{4}")], "\uff21BC\u200bD")
-    assert find_triggered([Guardrail(id="small", pattern="secret")], "SECRET")
+    assert find_guardrails_for_text([CARD], card)
+    assert find_guardrails_for_text([CARD], "\u200d".join("4111111111111111"))
+    assert find_guardrails_for_text([Guardrail(id="wide", pattern="\uff14")], card)
+    assert find_guardrails_for_text(
+        [Guardrail(id="capitals", pattern="[A-Z]{4}")], "\uff21BC\u200bD"
+    )
+    assert find_guardrails_for_text([Guardrail(id="small", pattern="secret")], "SECRET")
 
 
 def test_an_earlier_edition_judges_the_text_as_written_alone() -> None:
-    assert not find_triggered([LEGAL], "la\u200bwyer", 1)
-    assert find_triggered([LEGAL], "LAWYER", 1)
+    assert not find_guardrails_for_text([LEGAL], "la\u200bwyer", 1)
+    assert find_guardrails_for_text([LEGAL], "LAWYER", 1)
 
 
 def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
-    assert find_triggered([Guardrail(id="bad", pattern="(?=a)")], "anything")
-    assert find_triggered([Guardrail(id="broken", pattern="(")], "anything")
+    assert find_guardrails_for_text([Guardrail(id="bad", pattern="(?=a)")], "anything")
+    assert find_guardrails_for_text([Guardrail(id="broken", pattern="(")], "anything")
 
 
 def test_a_text_too_long_for_a_pattern_meets_it() -> None:
     long = "a " * 1_500_000
-    assert find_triggered([CARD], long)
-    assert not find_triggered([CARD], "a " * 1_000)
+    assert find_guardrails_for_text([CARD], long)
+    assert not find_guardrails_for_text([CARD], "a " * 1_000)
     assert not has_match("[0-9]{13,19}", long + "4111111111111111")
 
 
@@ -97,4 +104,4 @@ def test_phrases_are_compared_without_case() -> None:
     ],
 )
 def test_any_text_number_or_key_of_a_value_triggers(value: object, found: list[str]) -> None:
-    assert [each.id for each in find_triggered_by((CARD, LEGAL), value)] == found
+    assert [each.id for each in find_guardrails_for_value((CARD, LEGAL), value)] == found

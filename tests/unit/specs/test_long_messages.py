@@ -13,7 +13,7 @@ def test_a_message_of_a_long_text_keeps_both_ends(letter: str) -> None:
     report.error(
         "ref.format", ("steps", 0), f"step `ask`: `inputs.{letter * 40_000}` is not a reference"
     )
-    report.place(
+    report.add_at(
         "ref.format", "E", (1, 1), f"step `ask`: `inputs.{letter * 40_000}` is not a reference"
     )
     for problem in report.problems:
