@@ -27,7 +27,7 @@ from cogcli.app.ask_again import (
 from cogcli.app.file_scope import with_file_scope
 from cogcli.app.plan_skill import reads_of
 from cogcli.app.registry import open_registry, selection_options, untrusted_warning
-from cogcli.app.run_skill import agent_of, environment_of, signatures_of
+from cogcli.app.run_skill import agent_of, answering_environment, signatures_of
 from cogcli.app.settings import WHOLE_TABLE, Settings
 from cogcli.app.settings.config import variable
 from cogcli.app.settings.model_adapters import TEMPLATE
@@ -117,8 +117,8 @@ def resume(
         is_own = log.started is not None and journal.is_allowed(log.started.seq)
 
     own_agent = partial(agent_of, settings, on_response=on_response)
-    environment = environment_of(settings)._replace(
-        agent_of=own_agent, open_registry=open_specs, person=person
+    environment = answering_environment(settings, person)._replace(
+        agent_of=own_agent, open_registry=open_specs
     )
     if not hooks:
         environment = environment._replace(hooks=None)

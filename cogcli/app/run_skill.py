@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from cogcli.app.file_scope import find_reads, with_file_scope
 from cogcli.app.registry import open_registry
@@ -14,9 +15,9 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import cache_home, state_home
-from cogcli.app.wings import AGENT_OF_LOG, SESSION_OF_LOG
+from cogcli.app.wings import AGENT_OF_LOG, OPEN_SAMPLER, SESSION_OF_LOG
 from cogcli.base.allowed_hosts import parse_host
-from cogcli.base.calls import PersonAtTerminal
+from cogcli.base.calls import PersonAtTerminal, TakeSample
 from cogcli.base.errors import CogcliError, SkillNotFoundError, UsageError
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import did_you_mean
@@ -32,6 +33,9 @@ from cogcli.run.results import RunResult
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
 
+if TYPE_CHECKING:
+    from cogcli.run.model_budget import ModelBudget
+
 
 def run_requested_skill(
     settings: Settings,
@@ -44,7 +48,7 @@ def run_requested_skill(
 
     Raise SkillNotFoundError, ServiceResolutionError `service.login` and the errors of
     `launch_given`."""
-    environment = environment_of(settings)._replace(person=person)
+    environment = answering_environment(settings, person)
     requested = with_file_scope(settings, requested)
     request, registry = requested.request, environment.open_registry()
     try:
@@ -175,6 +179,18 @@ def environment_of(settings: Settings) -> RunEnvironment:
         require_logins=partial(_require_logins, settings),
         pauses_for_input=True,
     )
+
+
+def answering_environment(settings: Settings, person: PersonAtTerminal | None) -> RunEnvironment:
+    """Return the environment of a run whose services may ask inside a call: `person`, and the configured model if
+    their declarations allow it.
+    """
+
+    def open_sampler(learn: Callable[[str], None], budget: ModelBudget) -> TakeSample | None:
+        sampler: TakeSample | None = OPEN_SAMPLER(settings, learn, budget)
+        return sampler
+
+    return environment_of(settings)._replace(person=person, open_sampler=open_sampler)
 
 
 def signatures_of(settings: Settings) -> AnswerSignatures:

@@ -27,6 +27,8 @@ class WingFunction(NamedTuple):
 
 AGENT_OF_LOG: Final = WingFunction("cogcli.agent.use_cases.runs", "agent_of")
 """Return the agent whose run a log has."""
+OPEN_SAMPLER: Final = WingFunction("cogcli.agent.use_cases.sampling", "open_sampler")
+"""Open the configured model for services that ask it inside a call."""
 SESSION_OF_LOG: Final = WingFunction("cogcli.gateway.recorded", "session_of")
 """Return the session of a gateway that a log has."""
 INVOKE_AGENT: Final = WingFunction("cogcli.agent.use_cases.invoke_agent", "invoke_request")

@@ -321,6 +321,66 @@ class QuestionNotice(NamedTuple):
     attempt: int
 
 
+class SampleRequest(NamedTuple):
+    """A request of a service to the configured model, inside an open call. Its texts are foreign data."""
+
+    messages: tuple[tuple[str, str], ...]
+    """By role, `user`, `assistant` or `system`, the text of each message."""
+    max_tokens: int
+    temperature: float = 0.0
+    stop: tuple[str, ...] = ()
+    seconds: float = 60.0
+    """The longest time that the answer may take."""
+
+
+class SampleReply(NamedTuple):
+    """The answer of the configured model to a service, and its usage."""
+
+    text: str
+    finish: str
+    model: str
+    tokens_in: int
+    tokens_out: int
+    cost_microusd: int | None = None
+    """Millionths of a dollar. None if the prices of the model are not known."""
+
+
+class SampleRefused(Exception):
+    """The reason why a service gets no answer of a model. `code` is one of the codes of errors."""
+
+    def __init__(self, code: str, message: str, reply: SampleReply | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reply = reply
+        """What was charged for a request that failed; None if none was sent."""
+
+
+TakeSample = Callable[[SampleRequest, Cancellation], SampleReply]
+"""Returns the answer of the configured model, after at most `seconds`. Raises SampleRefused."""
+
+
+class SampleNotice(NamedTuple):
+    """A notice that a service asked the configured model inside an open call."""
+
+    run_id: str
+    step_id: str
+    capability_id: str
+    binding_id: str
+    service_id: str
+    attempt: int
+    number: int
+    """The number of the request in its call, from 1."""
+    request: SampleRequest | None
+    """None for a request that was refused before it was read whole."""
+    reply: SampleReply | None
+    """None if no request was sent to the model."""
+    duration_ms: int
+    code: str = ""
+    message: str = ""
+    """Why the service got no answer. Empty if it got one."""
+
+
 class PageNotice(NamedTuple):
     """A notice that one page of a call was read. `items` counts those of the page, `total` all items so far."""
 

@@ -8,6 +8,7 @@ turns in `agent_events`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -333,6 +334,50 @@ class CallPage(Payload):
     duration_ms: Count | None = None
 
 
+class CallSampled(Payload):
+    """A service asked the configured model inside an open call, and got its answer or a refusal."""
+
+    event = EventType(
+        "call.sampled",
+        "act",
+        one_process_only=True,
+        by_timing=True,
+        usual=True,
+        words=("service", "number", "code"),
+        attributes=("service", "number", "code"),
+    )
+    step_id: str
+    capability: str
+    binding: str
+    service: str
+    attempt: Count
+    number: Count
+    """The number of the request in the attempt."""
+    messages: list[Json]
+    """By message `role` and `text`. Empty for a request that was not read whole."""
+    max_tokens: Count | None = None
+    """The most tokens of the answer, after the limits of the run."""
+    text: str | None = None
+    """The answer that the service got."""
+    finish: str | None = None
+    model: str | None = None
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    """Tokens that were charged. They are also in the usage of the attempt."""
+    cost_microusd: Count | None = None
+    duration_ms: Count = 0
+    code: str | None = None
+    """Why the service got no answer. None if it got one."""
+    message: str | None = None
+
+    @property
+    def spent(self) -> Counter[str]:
+        """What was charged, by the name of the budget."""
+        spent = Counter({"tokens.workflow": self.tokens_in + self.tokens_out})
+        spent["cost_microusd"] += self.cost_microusd or 0
+        return spent
+
+
 # -- the process of a run ----------------------------------------------------------------------------
 
 _RUNTIME_WORDS: Final = ("reason", "signal")
@@ -535,6 +580,7 @@ PAYLOADS: Final[tuple[type[Payload], ...]] = (
     StepVetoed,
     CallRetried,
     CallPage,
+    CallSampled,
     *governance_events.PAYLOADS,
     RunPaused,
     RunResumed,

@@ -14,8 +14,10 @@ from cogcli.base.calls import (
     PersonAtTerminal,
     ProgressNotice,
     QuestionNotice,
+    SampleNotice,
     ServiceNotice,
     TakeQuestion,
+    TakeSample,
 )
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding
@@ -77,15 +79,19 @@ class InvokerContext(NamedTuple):
     """Opens the registry of the run, for functions that list its skills."""
     allow_hosts: tuple[str, ...] = ()
     """The public hosts that services may reach without trust."""
-    note: Callable[[ServiceNotice | PageNotice | QuestionNotice], None] | None = None
-    """Receives each start and stop of a service, each page and each answered question, from any thread; None if no
-    log records them."""
+    note: Callable[[ServiceNotice | PageNotice | QuestionNotice | SampleNotice], None] | None = None
+    """Receives each start and stop of a service, each page, each answered question and each request to the model, from
+    any thread; None if no log records them."""
     on_question: TakeQuestion | None = None
     """Passes a question of a service to a person. None if no person can answer; then services do not offer
     questions.
     """
     person: PersonAtTerminal | None = None
     """The person at the terminal who answers questions of services during an open call. None without a person."""
+    open_sampler: Callable[[], TakeSample | None] | None = None
+    """Opens the configured model for services that may ask it inside a call. It returns None without a model. None if
+    no service of this run may ask one.
+    """
     pauses_for_input: bool = False
     """Whether a call may end with an InputRequiredError, after which it continues with a person's answer."""
     on_progress: Callable[[ProgressNotice], None] | None = None

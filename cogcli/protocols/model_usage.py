@@ -5,6 +5,7 @@ A count that is not a whole number from 0 to 2^53 is refused, with a notice in t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from cogcli.base.jsonvalue import MAX_INTEGER, kind_of
@@ -43,6 +44,18 @@ class ModelUsage(NamedTuple):
     finish_reason: str | None = None
     refused: tuple[str, ...] = ()
     """A notice per refused count."""
+
+    @staticmethod
+    def add_tokens(
+        usage: Mapping[str, int] | None, tokens_in: int, tokens_out: int
+    ) -> dict[str, int]:
+        """Return a usage with these tokens added, under the names that it has already."""
+        total = dict(usage or {})
+        name_in = "prompt_tokens" if "prompt_tokens" in total else "input_tokens"
+        name_out = "completion_tokens" if "completion_tokens" in total else "output_tokens"
+        for name, tokens in ((name_in, tokens_in), (name_out, tokens_out)):
+            total[name] = min(total.get(name, 0) + tokens, MAX_INTEGER)
+        return total
 
     def add_to(self, meta: CallMeta) -> CallMeta:
         """Return the record of a call with these values added. Notices about refused counts are last."""

@@ -13,9 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli import __version__
-from cogcli.base.calls import Answer, Attempt, BindingChain
+from cogcli.base.calls import Answer, Attempt, BindingChain, TakeSample
 from cogcli.base.canonical import compact
 from cogcli.base.errors import CogcliError, UnusableEnvironment
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
@@ -71,6 +72,7 @@ from cogcli.specs.spec_snapshot import document_of
 from cogcli.state.reducer import ReusedResult
 
 if TYPE_CHECKING:
+    from cogcli.run.model_budget import OpenSampler
     from cogcli.specs.registry import Registry
 
 _STARTS_PROGRAMS: Final = frozenset((f"{SHIPPED}commands",))
@@ -198,6 +200,7 @@ class _Launch(NamedTuple):
             redactor,
             max_workers=self.prepared.request.options.max_workers,
             is_agent=self.prepared.agent is not None,
+            policy=self.prepared.request.policy,
         )
 
     def build_engine(
@@ -418,11 +421,14 @@ def build_live_runner(
     max_workers: int = 8,
     selected: Mapping[str, BindingChain] | None = None,
     is_agent: bool = False,
+    policy: PolicyRequest | None = None,
+    sampled: Mapping[str, int] = NOTHING,
 ) -> LiveRunner:
     """Return a runner that calls services through the selected bindings of a catalog.
 
     Secrets in use are added to `redactor`. `selected` are recorded chains by capability, which replace the
-    selection.
+    selection. `policy` are the policy flags of the run, and `sampled` the usage of the model that services asked in
+    earlier processes of the run.
     """
     reads = environment.reads
     if reads is not None and not is_agent:
@@ -438,11 +444,25 @@ def build_live_runner(
             open_registry=partial(_open_registry, environment, catalog),
             allow_hosts=selection.allow_hosts,
             reads=reads,
+            open_sampler=None
+            if environment.open_sampler is None or is_agent
+            else partial(
+                _open_sampler, environment.open_sampler, catalog, policy, sampled, redactor
+            ),
         ),
         environment.circuits or process_circuits(),
         selected,
     )
     return runner
+
+
+def _open_sampler(
+    open_sampler: OpenSampler, catalog: Catalog, policy: PolicyRequest | None, sampled: Mapping[str, int],
+    redactor: Redactor,
+) -> TakeSample | None:  # fmt: skip
+    from cogcli.run.model_budget import model_budget  # few services ask a model
+
+    return open_sampler(redactor.add, model_budget(catalog, policy, dict(sampled)))
 
 
 def _find_used_services(runner: LiveRunner) -> set[str]:

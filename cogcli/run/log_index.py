@@ -29,6 +29,7 @@ from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     EVENT_TYPES,
     CallRetried,
+    CallSampled,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -103,6 +104,8 @@ class LogIndex:
         """Results that were on disk before their steps ended."""
         self.answered_at: dict[ScopeKey, int] = {}
         """By step: the position at which its result was first in the log."""
+        self.sampled: Counter[str] = Counter()
+        """By budget the usage of the model that services asked."""
         self.active_time = ActiveTime()
         self.timeout: float | None = None
         """The time limit of the run in seconds: the one that a resumption set last, otherwise that of its options."""
@@ -181,6 +184,8 @@ class LogIndex:
                 self.timeout = payload.options.get("timeout_seconds")
             case RunResumed():
                 self._index_resumption(event, payload)
+            case CallSampled():
+                self.sampled += payload.spent
             case StepStarted():
                 self.intents[key] = event
             case CallRetried():

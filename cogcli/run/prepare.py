@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cogcli.protocols.pythoncall.readable_files import ReadableFiles
     from cogcli.run.engine.ports import CallPolicy, LimitLedger
     from cogcli.run.engine.run import RunProgram
+    from cogcli.run.model_budget import OpenSampler
     from cogcli.run.results import RunResult
     from cogcli.specs.registry import Registry
 
@@ -419,6 +420,8 @@ class RunEnvironment(NamedTuple):
     """Passes a question that a service asks inside a call to a person. None if no one is asked."""
     person: PersonAtTerminal | None = None
     """Who answers the questions of services at the terminal, while a call is open. None for no one."""
+    open_sampler: OpenSampler | None = None
+    """Opens the configured model for services that may ask it inside a call. None if no service may."""
     require_logins: Callable[[Catalog, Collection[Sequence[str]]], None] | None = None
     """Raises ServiceResolutionError `service.login` if all services of one of these chains need a login that this user
     lacks. A resumed run calls it before it starts anything. None for no such check."""

@@ -288,6 +288,7 @@ class _Resumption(NamedTuple):
         live = build_live_runner(
             environment, catalog, selection, redactor,
             max_workers=workers, selected=selected, is_agent=agent is not None,
+            policy=PolicyRequest.recorded(start_of(self.started)), sampled=log.sampled,
         )  # fmt: skip
         with self._open_agent(agent):
             self._append_resumption(changed, answered=bool(answers or given))
@@ -356,12 +357,14 @@ class _Resumption(NamedTuple):
 
     def _own_environment(self) -> RunEnvironment:
         """Return the environment of this run: no call of a gateway's session waits for an answer to a service, and no
-        agent's call asks the person at the terminal.
+        agent's call asks the person at the terminal or the configured model.
         """
         environment, start = self._environment_with_user_files(), start_of(self.started)
         if start.gateway is not None:
-            return environment._replace(pauses_for_input=False, person=None)
-        return environment._replace(person=None) if start.using == "agent" else environment
+            environment = environment._replace(pauses_for_input=False)
+        elif start.using != "agent":
+            return environment
+        return environment._replace(person=None, open_sampler=None)
 
     def _environment_with_user_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that the user typed at the start.

@@ -38,6 +38,8 @@ async def call(
     note("answered" if answer else "asked")
     if answer and "--dies" in sys.argv:
         os._exit(1)
+    if isinstance(answer, types.CreateMessageResult):
+        return types.CallToolResult(content=[answer.content])
     if isinstance(answer, types.ElicitResult):
         text = f"{answer.action} {answer.content} {params.request_state}"
         return types.CallToolResult(content=[types.TextContent(text=text)])
@@ -47,7 +49,10 @@ async def call(
     )
     if "--asks=sampling" in sys.argv:
         asked = types.CreateMessageRequest(
-            params=types.CreateMessageRequestParams(messages=[], max_tokens=5)
+            params=types.CreateMessageRequestParams(
+                messages=[types.SamplingMessage(role="user", content=types.TextContent(text=text))],
+                max_tokens=5,
+            )
         )
     return types.InputRequiredResult(input_requests={"who": asked}, request_state="state-1")
 

@@ -267,6 +267,22 @@ def elicits(id: Any, given: dict[str, Any]) -> Any:
     return {"content": [], "structuredContent": said}
 
 
+def samples(id: Any, given: dict[str, Any]) -> Any:
+    """Asks for a model with the parameters in its text, `times` times, and answers with what came back."""
+    params = json.loads(given["text"])
+    times = params.pop("times", 1)
+    message = {"role": "user", "content": {"type": "text", "text": "Hello?"}}
+    params = {"messages": [message], "maxTokens": 20, **params}
+    answers = []
+    for number in (f"m{id}.{each}" for each in range(times)):
+        send({"jsonrpc": "2.0", "id": number, "method": "sampling/createMessage", "params": params})
+        with _answered:
+            _answered.wait_for(lambda name=number: name in _answers, timeout=60)
+        answers.append({key: _answers[number].get(key) for key in ("result", "error")})
+    said = {"declared": "sampling" in _client, "answers": answers}
+    return {"content": [], "structuredContent": said}
+
+
 def progresses(id: Any, given: dict[str, Any]) -> Any:
     """Reports progress if it is asked to, then answers."""
     token = (given["__meta"] or {}).get("progressToken")
@@ -338,7 +354,7 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     )
 }  # fmt: skip
 _NAMED: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
-    "links": links, "task": task, "elicits": elicits,
+    "links": links, "task": task, "elicits": elicits, "samples": samples,
 }  # fmt: skip
 """What named tools do that are listed only with `--named`. The others echo."""
 _OUTPUTS = {

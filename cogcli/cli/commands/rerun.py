@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from cogcli.app import episodes
 from cogcli.app.resume import RerunRequest, prepare_rerun
-from cogcli.app.run_skill import environment_of
+from cogcli.app.run_skill import answering_environment, environment_of
 from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
@@ -105,7 +105,7 @@ def rerun(
         with watch_start(context, listener, control):
             person = find_person(context, listener.display)
             result = launch(
-                environment_of(settings)._replace(person=person),
+                answering_environment(settings, person),
                 prepared,
                 listener=listener,
                 control=control,

@@ -15,6 +15,7 @@ from cogcli.base.calls import (
     Member,
     PageNotice,
     QuestionNotice,
+    SampleNotice,
     ServiceNotice,
     SkippedBinding,
 )
@@ -78,8 +79,10 @@ class LiveRunner:
     ) -> None:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
-        self.service_changes: deque[ServiceNotice | PageNotice | QuestionNotice] = deque()
-        """Starts and stops of services, pages and answered questions that are not yet in a log."""
+        self.service_changes: deque[ServiceNotice | PageNotice | QuestionNotice | SampleNotice] = (
+            deque()
+        )
+        """What services and calls reported that is not yet in a log."""
         self._context = context._replace(note=self.service_changes.append)
         self._choose = choose
         self._selected = selected or {}

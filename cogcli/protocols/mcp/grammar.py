@@ -56,13 +56,18 @@ class McpServer(Spec):
     """Next to `url`: where the [bearer token](#secrets) is."""
     login: McpLogin | None = None
     """Next to `url`: its tokens come from a [login](mcp.md#logins); `{}` for the defaults."""
+    sampling: Literal["deny", "allow"] = "deny"
+    """Whether the server may [ask your model](mcp.md#sampling) inside a call, next to `command` or `url`."""
 
 
 GRAMMAR: Final = Grammar(
     settings=McpServer,
     addresses=("command", "url", "server"),
     exclusive=True,
-    keys_with_address={"command": ("args", "env", "cwd"), "url": ("auth_ref", "login")},
+    keys_with_address={
+        "command": ("args", "env", "cwd", "sampling"),
+        "url": ("auth_ref", "login", "sampling"),
+    },
     unused=("method",),
     check_service=check_login,
 )

@@ -29,6 +29,7 @@ _LONGEST_ADDRESS: Final = 2000
 _SHOWN: Final = 200
 """The characters of a question that the error of a waiting run has."""
 ELICIT: Final = "elicitation/create"
+SAMPLE: Final = "sampling/createMessage"
 
 
 class FormSchema(Record):

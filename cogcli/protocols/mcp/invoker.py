@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from cogcli.base.calls import ProgressNotice, QuestionNotice, ServiceNotice
+from cogcli.base.calls import ProgressNotice, QuestionNotice, SampleNotice, ServiceNotice
 from cogcli.base.canonical import compact
 from cogcli.base.errors import (
     CallTimeoutError,
@@ -55,8 +55,12 @@ from cogcli.protocols.mcp.tool_checks import (
     unusable_schema_notices,
 )
 from cogcli.protocols.mcp.traffic import LOST, McpExchange, McpTraffic
+from cogcli.protocols.model_usage import ModelUsage
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.specs.service import MODULES, TABLES
+
+if TYPE_CHECKING:
+    from cogcli.protocols.mcp.sampling import SamplingRelay
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
@@ -155,11 +159,8 @@ class Mcp:
         portal, session, link = self._open_link(request.service, limits)
         self._note_start(request, session, link)
         exchange = link.transport.traffic.open(note)
-        exchange.headers, exchange.step_id = own, request.step_id
-        exchange.capability_id, exchange.answer_seconds = (
-            request.capability_id,
-            limits.answer_seconds,
-        )
+        exchange.headers, exchange.answer_seconds = own, limits.answer_seconds
+        exchange.belong_to(request)
         body = params_of(request.operation, request.payload)
         body |= continuation_members(request.continuation)
         about = CallMeta(
@@ -185,10 +186,13 @@ class Mcp:
             meta = _complete_record(about, link, exchange, began, answer)
             self._require_finished(request, answer, meta)
             result = result_as_tool(request.operation, answer)
-            return self._context.secrets.check_quietly(
+            response = self._context.secrets.check_quietly(
                 lambda each: _build_response(request, each, tool, meta), result
             )
+            return _with_sampled_usage(response, exchange) if exchange.samples else response
         except RuntimeErrorBase as error:
+            if exchange.samples:
+                error.usage = add_sampled_usage(exchange.samples, error.usage)
             error.record = (
                 error.record or _complete_record(about, link, exchange, began, None).to_payload()
             )
@@ -260,7 +264,7 @@ class Mcp:
 
         return report
 
-    def _add_notice(self, change: ServiceNotice | QuestionNotice) -> None:
+    def _add_notice(self, change: ServiceNotice | QuestionNotice | SampleNotice) -> None:
         if self._context.note is not None:
             self._context.note(change)
 
@@ -298,6 +302,7 @@ class Mcp:
                 session = self._sessions[key] = Session(
                     connect,
                     self._relay_of(service),
+                    sampling=self._sampling_of(service),
                     pauses_for_input=self._context.pauses_for_input,
                 )
             return self._portal, session
@@ -312,6 +317,19 @@ class Mcp:
         return lambda traffic: QuestionRelay(
             take, service.id, traffic, mask, shows_addresses=person is not None
         )
+
+    def _sampling_of(self, service: Service) -> Callable[[McpTraffic], SamplingRelay] | None:
+        """Return a factory for the relay of a connection's requests to the model; None if it may not ask one."""
+        may_ask = service.trusted and McpServer.of(service.settings).sampling == "allow"
+        if not may_ask or self._context.open_sampler is None:
+            return None
+        take = self._context.open_sampler()
+        if take is None:
+            return None
+        from cogcli.protocols.mcp.sampling import SamplingRelay  # most services ask no model
+
+        mask = self._context.secrets.mask_known
+        return lambda traffic: SamplingRelay(take, traffic, mask, self._add_notice)
 
 
 class _SessionLost(Exception):
@@ -384,6 +402,25 @@ def _build_response(
         error.record = (meta if kept else meta._replace(reply=None)).to_payload()
         raise
     return InvocationResponse(body, plain.usage(body).add_to(meta))
+
+
+def _with_sampled_usage(response: InvocationResponse, exchange: McpExchange) -> InvocationResponse:
+    usage = add_sampled_usage(exchange.samples, response.meta.usage)
+    return response._replace(meta=response.meta._replace(usage=usage))
+
+
+def add_sampled_usage(
+    samples: Sequence[SampleNotice], reported: Mapping[str, int] | None
+) -> dict[str, int] | None:
+    """Return the usage that a server reports, with the tokens of its requests to our model. None if there is none."""
+    replies = [each.reply for each in samples if each.reply is not None]
+    if not replies:
+        return None if reported is None else dict(reported)
+    tokens_in, tokens_out = (
+        sum(each.tokens_in for each in replies),
+        sum(each.tokens_out for each in replies),
+    )
+    return ModelUsage.add_tokens(reported, tokens_in, tokens_out)
 
 
 def call_tool(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
-from cogcli.protocols.mcp.input_forms import ELICIT
+from cogcli.protocols.mcp.input_forms import ELICIT, SAMPLE
 from cogcli.protocols.mcp.methods import ServerListing, request_of
 from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.protocols.mcp.traffic import (
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from cogcli.protocols.mcp.questions import QuestionRelay
+    from cogcli.protocols.mcp.sampling import SamplingRelay
 
 
 MAX_CONNECTIONS: Final = 2
@@ -106,10 +107,17 @@ class McpTransport:
 class McpLink:
     """One connection, from its start to its end."""
 
-    def __init__(self, transport: McpTransport, questions: QuestionRelay | None) -> None:
+    def __init__(
+        self,
+        transport: McpTransport,
+        questions: QuestionRelay | None,
+        sampling: SamplingRelay | None = None,
+    ) -> None:
         self.transport = transport
         self.questions = questions
         """The relay of the server's questions; None if no person can answer."""
+        self.sampling = sampling
+        """The relay of the server's requests to the model; None if it may not ask one."""
         self.service_id = ""
         """The service that it serves, from its first call on."""
         self.ready = asyncio.Event()
@@ -176,6 +184,7 @@ class McpLink:
                     client_info=about,
                     cache=None,
                     elicitation_callback=self.questions or _refuse_if(transport.traffic.demands),
+                    sampling_callback=self.sampling,
                 ) as client:
                     self.tools = await list_tools(client.session)
                     self.session = client.session
@@ -218,13 +227,16 @@ class Session:
         connect: Callable[[], McpTransport],
         relay: Callable[[McpTraffic], QuestionRelay] | None = None,
         *,
+        sampling: Callable[[McpTraffic], SamplingRelay] | None = None,
         pauses_for_input: bool = False,
     ) -> None:
         """`relay` builds the relay for the questions of a connection. None if no person can answer questions.
+        `sampling` builds the one for its requests to the model. None if it may not ask one.
         `pauses_for_input`: calls may be left unfinished, until a person has answered.
         """
         self._connect = connect
         self._relay = relay
+        self._sampling = sampling
         self._pauses_for_input = pauses_for_input
         self._links: list[McpLink] = []
         self._closed = False
@@ -259,10 +271,14 @@ class Session:
         transport = self._connect()
         if self._pauses_for_input or self._relay is not None:
             transport.traffic.demands = frozenset((ELICIT,))
-        if self._relay is None:
-            return McpLink(transport, None)
-        transport.traffic.answered |= {ELICIT}
-        return McpLink(transport, self._relay(transport.traffic))
+        questions = sampling = None
+        if self._relay is not None:
+            transport.traffic.answered |= {ELICIT}
+            questions = self._relay(transport.traffic)
+        if self._sampling is not None:
+            transport.traffic.answered |= {SAMPLE}
+            sampling = self._sampling(transport.traffic)
+        return McpLink(transport, questions, sampling)
 
     async def call(
         self,
@@ -282,11 +298,12 @@ class Session:
         if link.session is None:
             raise TransportError("call.transport", "the connection was closed", left=False)
         in_progress.set(exchange)
-        relay = None if self._pauses_for_input else link.questions
+        questions = None if self._pauses_for_input else link.questions
+        relays = [each for each in (questions, link.sampling) if each is not None]
         try:
             with anyio.move_on_after(deadline - time.monotonic()) as exchange.scope:
                 return await _send_until_finished(
-                    link, link.session, operation, params, exchange, on_progress, relay
+                    link, link.session, operation, params, exchange, on_progress, relays
                 )
         except MCPError as error:
             if error.code == CLOSED and link.transport.closed_by is None:
@@ -339,16 +356,18 @@ async def _send_until_finished(
     params: Json,
     exchange: McpExchange,
     on_progress: OnProgress | None,
-    relay: QuestionRelay | None,
+    relays: Sequence[QuestionRelay | SamplingRelay],
 ) -> Json:
     """Return the result of a request. While a result is unfinished, the request is sent again with the answers to its
-    questions, as long as a person answers them.
+    questions, as long as one of the relays answers all of them.
     """
     result: Json = {}
     for _ in range(MAX_ROUNDS):
         request = request_of(operation, params)
         result = await session.send_request(request, _plain_json(), progress_callback=on_progress)
-        answers = await relay.answer_all(exchange, result) if relay else None
+        answers: Mapping[str, BaseModel] | None = None
+        for relay in relays:
+            answers = answers or await relay.answer_all(exchange, result)
         if answers is None:
             break
         link.transport.traffic.end(exchange)

@@ -1,8 +1,9 @@
 """The messages between a session and its server, on any transport.
 
 1. A call is found by its request id from the moment its frame is sent until it has its answer.
-2. Of a server's requests only `ping` is expected, and elicitation if someone takes questions. Otherwise elicitation
-   is declined. All others, such as sampling and roots, get -32601. Both are noted, and the SDK never sees them.
+2. Of a server's requests only `ping` is expected, elicitation if someone takes questions, and sampling if the service
+   may ask the model. Otherwise elicitation is declined. All others, such as roots, get -32601. Both are noted, and the
+   SDK never sees them.
 3. An answer whose id, by type and value, matches no open request is noted and dropped; so is a
    second answer.
 4. An answer of more than 1,000 content items is refused before the items are read.
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, Self
 
-from cogcli.base.calls import QuestionAnswer, ServerQuestion
+from cogcli.base.calls import Cancellation, QuestionAnswer, SampleNotice, ServerQuestion
 from cogcli.base.errors import (
     RequestMappingError,
     ResponseMappingError,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCMessage, JSONRPCResponse
+
+    from cogcli.protocols.invoker import InvocationRequest
 
 MAX_FRAME: Final = 8 * 1024 * 1024
 MAX_ITEMS: Final = 1000
@@ -120,8 +123,22 @@ class McpExchange:
         """Seconds for a person's answers that are left. Meanwhile the time limit stands still."""
         self.answered: list[tuple[ServerQuestion, QuestionAnswer]] = []
         """The questions that a person at the terminal answered, for the log."""
+        self.run_id = ""
+        self.binding_id = ""
+        self.service_id = ""
+        self.attempt = 1
+        self.samples: list[SampleNotice] = []
+        """The requests of the server to the model, for the log and the usage of the attempt."""
+        self.sampling: list[Cancellation] = []
+        """The cancellations of requests to the model that are open or were."""
         self.noted_from = 0
         self.noise_from = 0
+
+    def belong_to(self, request: InvocationRequest) -> None:
+        """Take over which attempt this is, for its records."""
+        self.run_id, self.step_id, self.attempt = request.run_id, request.step_id, request.attempt
+        self.capability_id = request.capability_id
+        self.binding_id, self.service_id = request.binding.id, request.service.id
 
 
 in_progress: ContextVar[McpExchange | None] = ContextVar("in_progress", default=None)
@@ -192,6 +209,8 @@ class McpTraffic:
         """Forget an exchange whose caller no longer waits."""
         if exchange.id is not None:
             self._open.pop(exchange.id, None)
+        for cancel in exchange.sampling:
+            cancel.set()
 
     @property
     def only_open(self) -> McpExchange | None:

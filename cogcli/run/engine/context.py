@@ -12,6 +12,7 @@ from cogcli.base.calls import (
     Continuation,
     PageNotice,
     QuestionNotice,
+    SampleNotice,
     ServiceNotice,
 )
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
@@ -20,7 +21,7 @@ from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource, current_user
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, Event, draft_of
-from cogcli.declarations.events import CallPage, ServiceStarted, ServiceStopped, row_of
+from cogcli.declarations.events import CallPage, CallSampled, ServiceStarted, ServiceStopped, row_of
 from cogcli.declarations.governance_events import InputForm, InputGiven, InputRequested
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
@@ -107,7 +108,8 @@ class Engine:
         earlier_calls: EarlierCalls | None = None,
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,
-        service_changes: deque[ServiceNotice | PageNotice | QuestionNotice] | None = None,
+        service_changes: deque[ServiceNotice | PageNotice | QuestionNotice | SampleNotice]
+        | None = None,
         snapshots: SnapshotWriter | None = None,
         lines: LineSink | None = None,
         limits: LimitAccount | None = None,
@@ -218,8 +220,8 @@ class Engine:
             each.run.emit(each.draft, durable=each.durable)
 
     def append_service_changes(self, run_id: str) -> None:
-        """Append the pending starts and stops of services, the pages that calls have read, and the answered
-        questions. A change without a call is assigned to the run `run_id`.
+        """Append the pending starts and stops of services, the pages that calls have read, the answered
+        questions and the requests to the model. A change without a call is assigned to the run `run_id`.
         """
         while self._service_changes:
             change = self._service_changes.popleft()
@@ -230,6 +232,9 @@ class Engine:
             if isinstance(change, QuestionNotice):
                 for draft in _answered_question_drafts(change, f"in_{self.ids.ulid()}"):
                     self._append_to_sink(draft)
+                continue
+            if isinstance(change, SampleNotice):
+                self._append_to_sink(_sample_draft(change))
                 continue
             service, protocol = change.service_id, change.protocol
             if change.step_id:
@@ -352,6 +357,33 @@ def _answered_question_drafts(notice: QuestionNotice, input_id: str) -> tuple[Dr
         draft_of(requested, notice.run_id, step_id=step),
         draft_of(given, notice.run_id, step_id=step, speaker=f"human:{answer.by}"),
     )
+
+
+def _sample_draft(notice: SampleNotice) -> Draft:
+    """Return the event of a request of a service to the model."""
+    asked, reply = notice.request, notice.reply
+    sampled = CallSampled(
+        step_id=notice.step_id,
+        capability=notice.capability_id,
+        binding=notice.binding_id,
+        service=notice.service_id,
+        attempt=notice.attempt,
+        number=notice.number,
+        messages=[]
+        if asked is None
+        else [{"role": role, "text": text} for role, text in asked.messages],
+        max_tokens=None if asked is None else asked.max_tokens,
+        code=notice.code or None,
+        message=notice.message or None,
+        text=None if reply is None or notice.code else reply.text,
+        finish=None if reply is None or notice.code else reply.finish,
+        model=None if reply is None else reply.model,
+        tokens_in=0 if reply is None else reply.tokens_in,
+        tokens_out=0 if reply is None else reply.tokens_out,
+        cost_microusd=None if reply is None else reply.cost_microusd,
+        duration_ms=notice.duration_ms,
+    )
+    return draft_of(sampled, notice.run_id, step_id=notice.step_id)
 
 
 _ONLY: Final = "question"
