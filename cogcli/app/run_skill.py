@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from cogcli.app.file_scope import find_reads, with_file_scope
 from cogcli.app.registry import open_registry
@@ -28,13 +27,11 @@ from cogcli.policy.approvals import AnswerSignatures, SignedAnswer
 from cogcli.run.engine.ports import LimitLedger
 from cogcli.run.given_inputs import RequestedRun
 from cogcli.run.launch import Watch, launch_given
+from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.results import RunResult
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
-
-if TYPE_CHECKING:
-    from cogcli.run.model_budget import ModelBudget
 
 
 def run_requested_skill(
@@ -186,8 +183,10 @@ def answering_environment(settings: Settings, person: PersonAtTerminal | None) -
     their declarations allow it.
     """
 
-    def open_sampler(learn: Callable[[str], None], budget: ModelBudget) -> TakeSample | None:
-        sampler: TakeSample | None = OPEN_SAMPLER(settings, learn, budget)
+    def open_sampler(
+        learn: Callable[[str], None], catalog: Catalog, policy: PolicyRequest | None, spent: Mapping[str, int]
+    ) -> TakeSample | None:  # fmt: skip
+        sampler: TakeSample | None = OPEN_SAMPLER(settings, learn, catalog, policy, spent)
         return sampler
 
     return environment_of(settings)._replace(person=person, open_sampler=open_sampler)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli import __version__
-from cogcli.base.calls import Answer, Attempt, BindingChain, TakeSample
+from cogcli.base.calls import Answer, Attempt, BindingChain
 from cogcli.base.canonical import compact
 from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.jsonvalue import NOTHING
@@ -72,7 +72,6 @@ from cogcli.specs.spec_snapshot import document_of
 from cogcli.state.reducer import ReusedResult
 
 if TYPE_CHECKING:
-    from cogcli.run.model_budget import OpenSampler
     from cogcli.specs.registry import Registry
 
 _STARTS_PROGRAMS: Final = frozenset((f"{SHIPPED}commands",))
@@ -446,23 +445,12 @@ def build_live_runner(
             reads=reads,
             open_sampler=None
             if environment.open_sampler is None or is_agent
-            else partial(
-                _open_sampler, environment.open_sampler, catalog, policy, sampled, redactor
-            ),
+            else partial(environment.open_sampler, redactor.add, catalog, policy, sampled),
         ),
         environment.circuits or process_circuits(),
         selected,
     )
     return runner
-
-
-def _open_sampler(
-    open_sampler: OpenSampler, catalog: Catalog, policy: PolicyRequest | None, sampled: Mapping[str, int],
-    redactor: Redactor,
-) -> TakeSample | None:  # fmt: skip
-    from cogcli.run.model_budget import model_budget  # few services ask a model
-
-    return open_sampler(redactor.add, model_budget(catalog, policy, dict(sampled)))
 
 
 def _find_used_services(runner: LiveRunner) -> set[str]:

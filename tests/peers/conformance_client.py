@@ -11,12 +11,13 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import Future
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-from cogcli.base.calls import Cancellation
+from cogcli.base.calls import Cancellation, PersonAtTerminal, QuestionAnswer, ServerQuestion
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.system import SystemClock
 from cogcli.declarations.binding_spec import Binding
@@ -60,6 +61,18 @@ def arguments_of(schema: dict[str, Any]) -> dict[str, object]:
     return {name: SAMPLES.get(types.get(name), {}) for name in schema.get("required", ())}
 
 
+def accept_defaults(question: ServerQuestion) -> Future[QuestionAnswer]:
+    """A person at the terminal who answers, and takes each default by an empty line. A field without one is left out,
+    or gets a sample if it is required.
+    """
+    fields = question.schema.get("properties", {})
+    required = arguments_of(question.schema)
+    defaults = {name: each["default"] for name, each in fields.items() if "default" in each}
+    answer: Future[QuestionAnswer] = Future()
+    answer.set_result(QuestionAnswer("accept", {**required, **defaults}, by="ada"))
+    return answer
+
+
 class Client:
     """A service at the URL, as a run calls it."""
 
@@ -75,7 +88,8 @@ class Client:
             id="peer", kind="mcp", network="private", settings=settings, root=folder, trusted=True
         )
         secrets = Secrets(self.environ, lambda secret: None)
-        self.context = InvokerContext(secrets, SystemClock(), folder, self.environ)
+        person = PersonAtTerminal(accept_defaults, SECONDS)
+        self.context = InvokerContext(secrets, SystemClock(), folder, self.environ, person=person)
         self.store = LoginStore(folder, self.service)
         self.invoker = Mcp(self.context)
 

@@ -6,7 +6,7 @@ fails is charged with the tokens of its prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -25,17 +25,20 @@ from cogcli.base.calls import Cancellation, SampleRefused, SampleReply, SampleRe
 from cogcli.base.errors import CogcliError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.prices import COST, Prices
-from cogcli.run.model_budget import TOKENS, ModelBudget
+from cogcli.run.model_budget import TOKENS, ModelBudget, model_budget
+from cogcli.run.policy_request import PolicyRequest
+from cogcli.specs.catalog import Catalog
 
 _SHORTEST: Final = 1.0
 """Seconds below which no request is sent."""
 
 
 def open_sampler(
-    settings: Settings, learn: Callable[[str], None], budget: ModelBudget
-) -> TakeSample | None:
-    """Open the configured model for services; None without a model. `learn` takes its key. Raise
-    ServiceResolutionError `env.missing`, `env.extra` for a model that cannot be opened.
+    settings: Settings, learn: Callable[[str], None], catalog: Catalog, policy: PolicyRequest | None,
+    spent: Mapping[str, int],
+) -> TakeSample | None:  # fmt: skip
+    """Open the configured model for services, within the budget of a run; None without a model. `learn` takes its key.
+    Raise ServiceResolutionError `env.missing`, `env.extra` for a model that cannot be opened.
     """
     try:
         chosen = chosen_model(settings)
@@ -45,7 +48,9 @@ def open_sampler(
     except CogcliError as error:
         text = f"the model that a service may ask cannot be opened: {error}"
         raise ServiceResolutionError("env.missing", text, left=False) from error
-    return None if model is None else partial(_ask, model, chosen, budget)
+    if model is None:
+        return None
+    return partial(_ask, model, chosen, model_budget(catalog, policy, spent))
 
 
 def _ask(

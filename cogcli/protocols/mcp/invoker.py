@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.base.calls import ProgressNotice, QuestionNotice, SampleNotice, ServiceNotice
 from cogcli.base.canonical import compact
@@ -44,6 +44,7 @@ from cogcli.protocols.mcp.input_forms import continuation_members, find_demand
 from cogcli.protocols.mcp.methods import ServerListing, method_of, params_of, result_as_tool
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
 from cogcli.protocols.mcp.questions import QuestionRelay
+from cogcli.protocols.mcp.sampling import SamplingRelay
 from cogcli.protocols.mcp.session import EventLoopThread, McpLink, OnProgress, Session
 from cogcli.protocols.mcp.tool_checks import (
     plain_reply,
@@ -58,9 +59,6 @@ from cogcli.protocols.mcp.traffic import LOST, McpExchange, McpTraffic
 from cogcli.protocols.model_usage import ModelUsage
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.specs.service import MODULES, TABLES
-
-if TYPE_CHECKING:
-    from cogcli.protocols.mcp.sampling import SamplingRelay
 
 _JSON: Final = "application/json"
 _UNANSWERED: Final = ("call.transport", "call.timeout")
@@ -326,8 +324,6 @@ class Mcp:
         take = self._context.open_sampler()
         if take is None:
             return None
-        from cogcli.protocols.mcp.sampling import SamplingRelay  # most services ask no model
-
         mask = self._context.secrets.mask_known
         return lambda traffic: SamplingRelay(take, traffic, mask, self._add_notice)
 
