@@ -62,7 +62,7 @@ class SamplingRelay:
         mask: Callable[[Json], Json],
         note: Callable[[SampleNotice], None],
     ) -> None:
-        """`mask` removes the secrets from the server's data."""
+        """`mask` removes the secrets from what the server and the model write."""
         self._take = take
         self._traffic = traffic
         self._mask = mask
@@ -130,6 +130,7 @@ class SamplingRelay:
             request = _read_request(self._mask(params.model_dump(by_alias=True, mode="json")))
             request = request._replace(seconds=_seconds_left(exchange))
             reply = await _on_thread(self._take, request, cancel)
+            reply = reply._replace(text=self._mask({"text": reply.text})["text"])
             return reply
         except SampleRefused as error:
             refused, reply = error, error.reply
