@@ -1,8 +1,8 @@
 """`NamedTuple` as in `typing`, for a tenth of what it costs to define a class (docs/adr/0035-named-tuples.md).
 
 A command defines some 180 named tuples while its modules are imported, and makes values of half of them. `typing`
-compiles each annotation and each constructor. Here annotations stay texts, and a constructor is compiled when the first
-value is made.
+compiles each annotation and each constructor. Here annotations stay texts, and a constructor is made with the first
+value. The code is compiled once for each number of members.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ values that each step creates.
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple
 else:
+    from functools import cache
+    from types import FunctionType
+
     from _collections import _tuplegetter
 
     class _NamedType(type):
@@ -35,20 +38,31 @@ else:
             return type.__new__(mcs, name, bases, members)
 
     def _first_new(cls, /, *values, **named):
-        """Replace this `__new__` by a compiled one when the first value of a class is made."""
+        """Replace this `__new__` by a fast one when the first value of a class is made."""
         owner = next(each for each in cls.__mro__ if "_fields" in vars(each))
-        owner.__new__ = staticmethod(_compile_new(owner))
+        owner.__new__ = staticmethod(_make_new(owner))
         return owner.__new__(cls, *values, **named)
 
-    def _compile_new(owner):
-        names = "".join(f"{field}, " for field in owner._fields)
-        made = eval(  # noqa: S307  # the field names of our own classes
-            f"lambda _cls, {names}: _new(_cls, ({names}))",
-            {"_new": tuple.__new__, "__builtins__": {}},
+    def _make_new(owner):
+        code = _code_of_new(len(owner._fields)).replace(
+            co_varnames=("_cls", *owner._fields),
+            co_name="__new__",
+            co_qualname=f"{owner.__qualname__}.__new__",
         )
-        made.__name__, made.__qualname__ = "__new__", f"{owner.__qualname__}.__new__"
-        made.__defaults__ = tuple(owner._field_defaults.values())
-        return made
+        defaults = tuple(owner._field_defaults.values())
+        return FunctionType(code, _NAMES_OF_NEW, "__new__", defaults)
+
+    _NAMES_OF_NEW = {"_new": tuple.__new__, "__builtins__": {}}
+
+    @cache
+    def _code_of_new(count):
+        """Compile a constructor of so many members. Compiling takes a hundred times as long as
+        giving other names to the parameters.
+        """
+        names = "".join(f"_{index}, " for index in range(count))
+        return compile(f"lambda _cls, {names}: _new(_cls, ({names}))", "<names>", "eval").co_consts[
+            0
+        ]
 
     class _TupleWithNames(tuple, metaclass=_NamedType):
         """The common base of all named tuples."""
