@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from cogcli.cli.options import Call
     from cogcli.declarations.value_types import Json
 
+_OBJECTS_BEFORE_COLLECTION = 50_000
+"""A small run imports and makes some 30,000 objects after its command is known, and no cycles of them."""
+
 
 def run(argv: list[str]) -> int:
     """Execute a command line, and return its exit code."""
@@ -103,6 +106,7 @@ def _execute_call(call: Call, action: Callable[[CommandContext], int], screen: S
     context = CommandContext(call, screen, os.environ)
     if not gc.isenabled():
         gc.freeze()
+        gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
         gc.enable()
     try:
         _change_directory(call.flags.directory)
