@@ -17,10 +17,9 @@ values that each step creates.
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple
 else:
+    from _collections import _tuplegetter
     from functools import cache
     from types import FunctionType
-
-    from _collections import _tuplegetter
 
     class _NamedType(type):
         """Turns the annotated names of a class into the members of a tuple."""

@@ -38,6 +38,10 @@ class Problem(NamedTuple):
         """Return the message and hint as one line."""
         return "; ".join([self.message, *filter(None, self.hint.split("\n"))])
 
+    def severity_word(self, *, as_error: bool) -> str:
+        """Return `error` or `warning`. A problem of severity R is an error only with `as_error`."""
+        return "error" if self.severity in ("ER" if as_error else "E") else "warning"
+
     def to_payload(self) -> dict[str, str | int]:
         """Return the JSON object that `--json` and `--format jsonl` print."""
         return self._asdict()

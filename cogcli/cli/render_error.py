@@ -16,7 +16,6 @@ from cogcli.cli.typer_app import parse
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.report.check_report import severity_word
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, named_rows
 
@@ -135,7 +134,7 @@ def problem_lines(
 
     `typed` is that of the CogcliError.
     """
-    word = severity_word(problem, as_error=as_error)
+    word = problem.severity_word(as_error=as_error)
     lines: list[StyledLine] = [
         [(f"{word}[{problem.code}]", word), (f": {visible(problem.message)}", "bold")]
     ]
@@ -155,9 +154,13 @@ def problem_lines(
 
 def _may_show_secret(problem: Problem) -> bool:
     """Return whether the source line of a problem may contain a secret."""
+    return problem.code in _SECRETIVE or any(map(_names_secret, problem.path.split("/")))
+
+
+def _names_secret(name: str) -> bool:
     from cogcli.base.redact import names_secret
 
-    return problem.code in _SECRETIVE or any(map(names_secret, problem.path.split("/")))
+    return names_secret(name)
 
 
 def help_rows(hint: str) -> list[tuple[str, str]]:
@@ -229,9 +232,7 @@ def _corrected_command(error: CogcliError, argv: list[str]) -> str:
     """
     from shlex import join
 
-    from cogcli.base.redact import names_secret
-
-    if any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):
+    if any(_names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):
         return ""
     fixed = _correct_all_problems(error, argv)
     if fixed is None:

@@ -149,7 +149,9 @@ def types_of(cls: type[Record]) -> Json:
     """
     types: Json = {}
     for each in reversed(cls.__mro__):
-        if annotations := vars(each).get("__annotations__"):
+        own: dict[str, str] = vars(each).get("__annotations__", {})
+        annotations = {name: own[name] for name in own if not own[name].startswith("ClassVar")}
+        if annotations and issubclass(each, Record):
             source = f"({', '.join(annotations.values())},)"
             found = eval(source, vars(sys.modules[each.__module__]))  # noqa: S307  # annotations of our own classes
             types |= zip(annotations, found, strict=True)

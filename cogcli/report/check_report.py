@@ -90,11 +90,6 @@ def _render_counts(problems: Sequence[Problem]) -> str:
     return f"{count_of(errors, 'error')}, {count_of(len(problems) - errors, 'warning')}"
 
 
-def severity_word(problem: Problem, *, as_error: bool) -> str:
-    """Return `error` or `warning`. A problem of severity R is an error only with `as_error`."""
-    return "error" if problem.severity in ("ER" if as_error else "E") else "warning"
-
-
 def problems_table(problems: Sequence[Problem], *, place: str = "place") -> MarkdownTable:
     """Return a table with one row per problem. `place` is the header of the location column."""
     header = (f"| severity | code | {place} | problem |", "| --- | --- | --- | --- |")
@@ -102,7 +97,7 @@ def problems_table(problems: Sequence[Problem], *, place: str = "place") -> Mark
 
 
 def _render_row(problem: Problem) -> str:
-    word = severity_word(problem, as_error=False)
+    word = problem.severity_word(as_error=False)
     place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
     return f"| {word} | `{problem.code}` | {cell(place)} | {cell(problem.summary_line)} |"
 
@@ -119,7 +114,7 @@ def concise(problem: Problem, *, as_error: bool = True) -> str:
     """Return a line such as `FILE:23:13: error[ref.unwritten] message`.
 
     Without `as_error`, a problem of severity R is a warning."""
-    word = severity_word(problem, as_error=as_error)
+    word = problem.severity_word(as_error=as_error)
     place = f"{problem.file}:{problem.line}:{problem.column}: " if problem.file else ""
     hint = f" ({'; '.join(problem.hint.split(chr(10)))})" if problem.hint else ""
     return visible(f"{place}{word}[{problem.code}] {problem.message}{hint}")

@@ -7,7 +7,7 @@ from typing import Final
 
 from cogcli.base.problems import Problem
 from cogcli.base.terminal_text import visible
-from cogcli.report.check_report import CheckReport, severity_word
+from cogcli.report.check_report import CheckReport
 
 PER_KIND: Final = 10
 """GitHub shows at most this many annotations of a kind for one step."""
@@ -18,7 +18,7 @@ def github(report: CheckReport) -> str:
     number of further problems."""
     of_kind: dict[str, list[str]] = {"error": [], "warning": []}
     for problem, end in report.problems:
-        word = severity_word(problem, as_error=False)
+        word = problem.severity_word(as_error=False)
         of_kind[word].append(_render_annotation(word, problem, report.place(problem.file), end))
     lines = [line for found in of_kind.values() for line in found[:PER_KIND]]
     more = sum(map(len, of_kind.values())) - len(lines)

@@ -9,7 +9,7 @@ from typing import Final
 from cogcli.base.problems import Problem
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
-from cogcli.report.check_report import CheckReport, severity_word
+from cogcli.report.check_report import CheckReport
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT: Final = "SRCROOT"
@@ -60,7 +60,7 @@ def _build_results(report: CheckReport, codes: list[str]) -> Iterable[Json]:
         result: Json = {
             "ruleId": problem.code,
             "ruleIndex": index[problem.code],
-            "level": severity_word(problem, as_error=False),
+            "level": problem.severity_word(as_error=False),
             "message": {"text": visible(problem.summary_line)},
         }
         if problem.file:

@@ -45,7 +45,6 @@ from cogcli.run.engine.ports import (
 from cogcli.run.engine.run import SKILL, FinishedRun, Request, execute
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import select_typed_inputs
-from cogcli.run.log_index import LogIndex
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import (
     AgentOf,
@@ -72,6 +71,7 @@ from cogcli.specs.spec_snapshot import document_of
 from cogcli.state.reducer import ReusedResult
 
 if TYPE_CHECKING:
+    from cogcli.run.log_index import LogIndex
     from cogcli.specs.registry import Registry
 
 _STARTS_PROGRAMS: Final = frozenset((f"{SHIPPED}commands",))

@@ -20,12 +20,12 @@ from cogcli.episode.seal import persist_pending, seal
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome, name_step
 from cogcli.run.engine.run import FinishedRun
-from cogcli.run.log_index import LogIndex
 from cogcli.specs.catalog import Catalog
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import rebuild
 
 if TYPE_CHECKING:
+    from cogcli.run.log_index import LogIndex
     from cogcli.run.rerun_point import RerunPoint
 
 
@@ -167,7 +167,7 @@ def finish_run(
     )
     if outcome.status == "ok":
         return result
-    log = LogIndex(event for _, event in journal.events())
+    log = _index_log(journal)
     return _with_reasons(result, finished, log, catalog)
 
 
@@ -212,6 +212,13 @@ def _choose_exit_code(outcome: RunOutcome, control: Control) -> int:
     return outcome.error.exit_code if outcome.error and outcome.status != "partial" else 1
 
 
+def _index_log(journal: Journal) -> LogIndex:
+    """Return the index of the log so far. Only a run that does not end well needs one."""
+    from cogcli.run.log_index import LogIndex
+
+    return LogIndex(event for _, event in journal.events())
+
+
 def close_after_error(journal: Journal) -> LogIndex | None:
     """Close the episode of a run that an error stopped, as far as the disk allows. Expected errors are
     suppressed.
@@ -227,7 +234,7 @@ def close_after_error(journal: Journal) -> LogIndex | None:
         from cogcli.run.closed_scopes import draft_full_disk_end
 
         with suppress(CogcliError):
-            log = LogIndex(event for _, event in journal.events())
+            log = _index_log(journal)
             if log.root not in log.ended.runs:
                 journal.append(
                     draft_full_disk_end(log.root or "", _metrics_so_far(log)), durable=True
@@ -251,7 +258,7 @@ def find_run_in_doubt(journal: Journal) -> LogIndex | None:
     On a full disk, the run's pause uses the reserved disk space.
     """
     with suppress(CogcliError):
-        log = LogIndex(event for _, event in journal.events())
+        log = _index_log(journal)
         over = log.started is None or log.root in log.ended.runs
         if over or not any(
             StepStarted.of(intent.payload).side_effects == "effect" for intent in log.open_doubts

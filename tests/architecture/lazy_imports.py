@@ -24,7 +24,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/commands/run.py": 1,
         "cli/commands/serve.py": 5, "cli/commands/state.py": 1, "cli/commands/trace.py": 4, "cli/completion.py": 1,
         "cli/completion_values.py": 6, "cli/context.py": 5, "cli/inputs.py": 1,
-        "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 1, "cli/render_error.py": 4,
+        "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 1, "cli/render_error.py": 3,
         "cli/run_report.py": 1, "cli/run_skill.py": 4, "cli/trace_episode.py": 5,
         "cli/commands/validate.py": 1, "cli/trace_tree.py": 2, "cli/trace_views.py": 1,
     },
@@ -35,7 +35,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     },
     "a run that ends well lists no episode, explains no failure and judges no command line": {
         "app/run_skill.py": 1, "cli/typer_app.py": 3, "episode/exclusive.py": 1, "episode/store.py": 3,
-        "run/given_inputs.py": 1, "run/results.py": 4,
+        "run/given_inputs.py": 1, "run/results.py": 5,
     },
     "few runs hold a name, and only a rerun takes approvals over": {
         "run/launch.py": 2,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cogcli.base.calls import (
     HARMLESS,
@@ -67,9 +67,12 @@ from cogcli.run.engine.policy import (
     reserve_repeat,
     spend_call,
 )
-from cogcli.run.engine.step_recorder import IntentMembers, StepRecord
+from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
+
+if TYPE_CHECKING:
+    from cogcli.run.engine.step_recorder import IntentMembers
 
 _REPEATED: Final = frozenset(("call.transport", "call.timeout", "call.overloaded"))
 """The error codes after which a binding's `retry_count` repeats the call, next to `_FAULT`."""

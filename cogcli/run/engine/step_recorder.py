@@ -31,6 +31,32 @@ from cogcli.state.reducer import Write
 if TYPE_CHECKING:
     from cogcli.run.engine.ports import CallAccount
 
+    class IntentMembers(TypedDict, total=False):
+        """The members of `step.started` that depend on the kind of step."""
+
+        binding: str | None
+        service: str | None
+        capability: str | None
+        skill: str | None
+        attempt: int | None
+        idempotency_key: str | None
+        side_effects: str | bool | None
+        decision: dict[str, Any] | None
+        items: int | None
+        targets: list[str] | None
+
+    class CallMembers(TypedDict, total=False):
+        """The members of a closing event that only a step has that started."""
+
+        action_id: str | None
+        kind: str
+        input_excerpt: str
+        attempts: list[AttemptMade]
+        capability: str | None
+        fallback: FallbackUse | None
+        tool: str
+
+
 EXCERPT: Final = 200
 _TOKENS_IN: Final = ("input_tokens", "prompt_tokens")
 _TOKENS_OUT: Final = ("output_tokens", "completion_tokens")
@@ -39,33 +65,6 @@ _TOKENS_OUT: Final = ("output_tokens", "completion_tokens")
 def no_usage() -> dict[str, int]:
     """Return the usage of a step without calls."""
     return {"llm_calls": 0, "tool_calls": 0, "tokens_in": 0, "tokens_out": 0}
-
-
-class IntentMembers(TypedDict, total=False):
-    """The members of `step.started` that depend on the kind of step."""
-
-    binding: str | None
-    service: str | None
-    capability: str | None
-    skill: str | None
-    attempt: int | None
-    idempotency_key: str | None
-    side_effects: str | bool | None
-    decision: dict[str, Any] | None
-    items: int | None
-    targets: list[str] | None
-
-
-class CallMembers(TypedDict, total=False):
-    """The members of a closing event that only a step has that started."""
-
-    action_id: str | None
-    kind: str
-    input_excerpt: str
-    attempts: list[AttemptMade]
-    capability: str | None
-    fallback: FallbackUse | None
-    tool: str
 
 
 class StepRecord:
@@ -385,7 +384,7 @@ class StepRecord:
         began = self.action_id is not None
         if began and times is None:
             times = StepTimes.until_now(self._started, self.run.engine.clock)
-        members = self._call_members() if began else CallMembers()
+        members: CallMembers = self._call_members() if began else {}
         payload = ENDINGS[ending](
             step_id=self.path,
             uses=self.uses,
@@ -421,15 +420,15 @@ class StepRecord:
 
     def _call_members(self) -> CallMembers:
         """Return the members of the closing event of a step that started."""
-        return CallMembers(
-            action_id=self.action_id,
-            kind=self.kind,
-            input_excerpt=excerpt_of_json(self.input, EXCERPT),
-            attempts=self.attempts,
-            capability=self.called_id or None,
-            fallback=self._fallback_use(),
-            tool=self.tool,
-        )
+        return {
+            "action_id": self.action_id,
+            "kind": self.kind,
+            "input_excerpt": excerpt_of_json(self.input, EXCERPT),
+            "attempts": self.attempts,
+            "capability": self.called_id or None,
+            "fallback": self._fallback_use(),
+            "tool": self.tool,
+        }
 
     def _written_files(self) -> list[WrittenFile]:
         """Return the files that the step's successful calls wrote, each with its last version."""
