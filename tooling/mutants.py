@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("policy", "agent/context")
 TESTS = ["tests/unit/policy", "tests/unit/agent"]
-GOAL = 0.9
+GOAL = 0.95
 SECONDS = 10
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
 COMPARISONS: dict[type, tuple[type, ...]] = {

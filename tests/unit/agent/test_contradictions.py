@@ -42,8 +42,13 @@ def memory(id: str, predicate: str, value: object) -> PromotedMemory:
             (),
             (AGE,),
         ),
+        ((edge("age_days", 12), edge("age_days", 40, tenant_id="other")), (), (), ()),
+        ((edge("age_days", 12), edge("age_days", 40, data_class="pii")), (), (), ()),
+        ((edge("age_days", 12), edge("age_days", 40, trust="untrusted")), (), (), ()),
+        ((edge("age_days", 12), edge("age_days", 40, valid_until="2001-01-01T00:00:00Z")), (), (), ()),
     ],
-    ids=["equal", "graph", "many", "memory", "same", "memories", "trust", "own call"],
+    ids=["equal", "graph", "many", "memory", "same", "memories", "trust", "own call",
+         "tenant", "class", "untrusted", "expired"],
 )  # fmt: skip
 def test_contradictions(
     edges: tuple[Any, ...], memories: tuple[Any, ...], unresolved: Any, settled: Any
