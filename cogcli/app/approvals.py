@@ -74,7 +74,7 @@ def list_requests(
 def list_questions(
     settings: Settings, warn: Callable[[CogcliError], None], global_flags: str = ""
 ) -> WaitingQuestions:
-    """Return the same requests, and the forms that waiting runs have of services, those of the newest run first."""
+    """Return the same requests, and the input forms of services in waiting runs, newest run first."""
     requests: list[WaitingRequest] = []
     forms: list[WaitingForms] = []
     for row in list_episodes(settings, WAITING, None):
@@ -114,7 +114,7 @@ class RecordedAnswer(NamedTuple):
 
 
 def list_answers(settings: Settings, warn: Callable[[CogcliError], None]) -> list[RecordedAnswer]:
-    """Return the answers whose runs wait for `resume`, those of the newest run first.
+    """Return the answers whose runs wait for `resume`, newest run first.
 
     `warn` gets the errors of logs that cannot be read."""
     found: list[RecordedAnswer] = []

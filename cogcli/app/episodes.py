@@ -52,7 +52,7 @@ def find_unreadable(settings: Settings) -> Counter[str]:
 
 
 def _may_read(directory: Path) -> bool:
-    """Return whether this user may read the log of an episode; also if it has none."""
+    """Return whether this user may read the log of an episode. True if the episode has no log."""
     if not os.access(directory, os.R_OK | os.X_OK):
         return False
     log = directory / EVENTS

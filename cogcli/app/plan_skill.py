@@ -178,7 +178,7 @@ class PlannedCalls:
 
 
 def _describe_needs(calls: PlannedCalls, request: RunRequest) -> Json:
-    """Return the needs of all calls, each with whether it is satisfied."""
+    """Return the needs of all calls. Each entry includes whether the need is satisfied."""
     called = calls.capabilities.values()
     levels = [c.safety.trust_level for c in called if c.safety]
     needed, given = (

@@ -65,7 +65,7 @@ def explain_episode(directory: Path) -> Iterator[Json]:
 
 
 class ExplainedDecision:
-    """A decision that is explained but for its stages, which later events of the call decide."""
+    """An explained decision without its stages. Later events of the call decide the stages."""
 
     def __init__(self, event: Event, members: Json, comparisons: Json) -> None:
         self._event = event

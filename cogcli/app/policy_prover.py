@@ -18,7 +18,9 @@ _TIMEOUT_MS: Final = 10_000
 
 
 def prove_packs(old: PackInRegistry, new: PackInRegistry) -> PolicyProof:
-    """Prove how the policy of a new pack relates to that of an old one. Capabilities are those of the new registry.
+    """Prove how the policy of a new pack relates to the policy of an old pack.
+
+    The capabilities of both packs come from the new registry.
 
     Raise ServiceResolutionError `env.extra` if the solver is not installed."""
     missing = missing_module(EXTRA)

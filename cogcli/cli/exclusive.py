@@ -45,7 +45,7 @@ def start_in_turn(
 
 def _require_fitting_flags(name: str, flags: RunFlags) -> None:
     """Raise UsageError for a flag without the flag that it requires."""
-    if flags.names_conflict and not name:
+    if flags.has_name_conflict and not name:
         raise wrong_flag("`--on-conflict` needs `--exclusive NAME`", "name what one run may hold")
     if flags.wait_timeout is not None and flags.on_conflict != "wait":
         raise wrong_flag("`--wait-timeout` needs `--on-conflict wait`", "add it")

@@ -126,7 +126,7 @@ class RunFlags(OptionFlags):
     progress: Progress
 
     @property
-    def names_conflict(self) -> bool:
+    def has_name_conflict(self) -> bool:
         """Whether a flag about a conflict of exclusive names was given."""
         return self.on_conflict is not None or self.wait_timeout is not None
 

@@ -67,7 +67,7 @@ def run_skill(
         return run_requested_skill(context.settings, given, watch, person), listener
 
     name = given.request.options.exclusive
-    if name or flags.names_conflict:
+    if name or flags.has_name_conflict:
         from cogcli.cli.exclusive import start_in_turn  # most runs hold no name
 
         started = start_in_turn(context, name, flags, start)

@@ -134,7 +134,7 @@ class PolicyProof(NamedTuple):
 
 
 def prove(old: Pack, new: Pack, find_tool: FindTool, open_solver: OpenSolver) -> PolicyProof:
-    """Prove how the policy of a new pack relates to that of an old one."""
+    """Prove how the policy of a new pack relates to the policy of an old pack."""
     packs = ComparedPacks.of(old, new)
     kinds, open_parts = _list_calls(packs, find_tool)
     open_parts += _find_unproven_parts(old, new)

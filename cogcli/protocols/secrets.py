@@ -79,7 +79,7 @@ class Secrets:
         """Return the value of an `auth_ref`. Raise ServiceResolutionError `env.missing` or
         `env.extra`."""
         value = self.read(ref)
-        self.learn(value)
+        self.add_secret(value)
         return value
 
     def read(self, ref: str) -> str:
@@ -95,7 +95,7 @@ class Secrets:
         is_elsewhere = ref.startswith((_FILE, _KEYRING))
         return is_elsewhere or bool(self._environ.get(ref.removeprefix(_ENV)))
 
-    def learn(self, value: str) -> None:
+    def add_secret(self, value: str) -> None:
         """Mask a value from now on, in the log and everywhere else."""
         self._known.add(value)
         resolved_secrets().add(value)

@@ -61,7 +61,7 @@ class EpisodeDiff(NamedTuple):
     areas: dict[str, list[DiffLine]]
 
     @property
-    def same(self) -> bool:
+    def is_same(self) -> bool:
         """Whether nothing differs."""
         before, after = (
             (side.run.skill, side.run.version, side.status) for side in (self.before, self.after)
@@ -187,7 +187,7 @@ def comparison_object(difference: EpisodeDiff) -> Json:
     }
     return {
         "episodes": [before.id, after.id],
-        "same": difference.same,
+        "same": difference.is_same,
         "skills": [before.run.title, after.run.title],
         "status": [before.status, after.status],
         "duration_ms": [before.run.ms, after.run.ms],
@@ -207,7 +207,7 @@ def lines(difference: EpisodeDiff, glyphs: Glyphs, *, width: int | None) -> list
             ]
         elif shown:
             found.append(_render_row(area, _select_fitting(area, shown, glyphs, width), width))
-    if difference.same:
+    if difference.is_same:
         found.append([("  nothing differs but ids and times", "dim")])
     return found
 

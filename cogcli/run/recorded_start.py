@@ -21,7 +21,7 @@ _NO_MODEL: Final = "template"
 _Seconds = Annotated[float, Field(gt=0)]
 
 
-class _Recorded(BaseModel):
+class _RecordedModel(BaseModel):
     """The model of a recorded object, which allows unknown members."""
 
     model_config = ConfigDict(strict=True, extra="allow")
@@ -36,7 +36,7 @@ def _build_options_model() -> type[BaseModel]:
         above, _, name = option.logged.rpartition(".")
         if above == "options":
             fields[name] = (_restrict_hint(option.type, hints[option.name]), option.default)
-    return create_model("Options", __base__=_Recorded, **fields)
+    return create_model("Options", __base__=_RecordedModel, **fields)
 
 
 def _restrict_hint(type: OptionType, hint: Any) -> Any:

@@ -50,7 +50,7 @@ def check_auth(raw: Json, report: ProblemReport) -> None:
 
 
 def _check_entry(name: str, entry: Json, report: ProblemReport) -> None:
-    """Report an entry with several forms, without one, or with a key that its form does not use."""
+    """Report an entry with several forms, without a form, or with a key that its form does not use."""
     path = ("auth", name)
     given = [key for key, value in entry.items() if value is not None and not key.startswith("x-")]
     forms = [form for form in _FORMS if form in given]

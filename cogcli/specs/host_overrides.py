@@ -26,7 +26,7 @@ class ActiveChoice(NamedTuple):
 class Override(NamedTuple):
     """An entry of `overrides.yaml` for one capability. It selects a binding, or a service whose binding is chosen.
 
-    `entry` is the index of the entry in the file, `position` that of the capability in the entry's list.
+    `entry` is the index of the entry in the file. `position` is the index of the capability in the entry's list.
     """
 
     binding: str | None

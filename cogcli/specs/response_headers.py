@@ -23,6 +23,6 @@ def header_of(source: object) -> str:
 
 
 def headers_in(sources: Iterable[object]) -> list[str]:
-    """Return the names of the headers that these values read, without those of `UNREAD`."""
+    """Return the names of the headers that these values read, except the headers in `UNREAD`."""
     names = dict.fromkeys(map(header_of, sources))
     return [name for name in names if name and name not in UNREAD]

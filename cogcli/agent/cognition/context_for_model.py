@@ -26,12 +26,12 @@ _ALL = 1_000_000_000
 
 def fit_context(context: CompiledContext, build: BuildPrompt, max_tokens: int) -> CompiledContext:
     """Return the context whose prompt has at most `max_tokens` tokens, or an overpacked one."""
-    if context.refused or context.overpacked:
+    if context.refused or context.is_overpacked:
         return context
     prompt = build(context, max_tokens)
     if prompt.tokens > max_tokens or any(cut.reason != "digest" for cut in prompt.cuts):
         context = _compile_with_room(context, build, max_tokens)
-        if context.overpacked:
+        if context.is_overpacked:
             return context
         prompt = build(context, max_tokens)
     omissions = tuple(

@@ -44,7 +44,7 @@ def judge(
             case ModelError(kind="context_too_long") if not shortened:
                 shortened = True
                 shorter = view._replace(context=recompile(SHORTER), room=int(view.room * SHORTER))
-                if shorter.context.overpacked:
+                if shorter.context.is_overpacked:
                     loop.ending = overpacked_ending()
                     return None
                 proposed = loop.planner.propose(shorter)

@@ -114,7 +114,7 @@ def _compile_turn(loop: Progress) -> CompiledContext:
         context.compilation.evidence.facts, lambda now: _facts_at(loop, now)
     )
     loop.contradictions = find_contradictions(context.compilation)
-    if context.refused or context.overpacked:
+    if context.refused or context.is_overpacked:
         loop.withheld = context.refused or overpacked_ending().reason
     if loop.ending is not None:
         return context
@@ -122,7 +122,7 @@ def _compile_turn(loop: Progress) -> CompiledContext:
         why = loop.explain_guardrail(context.refused)
         say = loop.policy.find_say(context.refused)
         loop.ending = refusal_ending(context.refused, invocation.pack.decisions.intents, why, say)
-    elif context.overpacked:
+    elif context.is_overpacked:
         loop.ending = overpacked_ending()
     elif loop.turn == 1:
         loop.ask_for(invocation.request.message)

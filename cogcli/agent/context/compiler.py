@@ -71,7 +71,7 @@ class CompiledContext(NamedTuple):
         )
 
     @property
-    def overpacked(self) -> bool:
+    def is_overpacked(self) -> bool:
         """Whether the parts of every prompt, such as policy and tools, do not fit, so that no model
         may be called.
         """

@@ -223,7 +223,7 @@ def dry_run(settings: Settings, command: AgentCommandInput) -> Json:
         planner = ModelPlanner(model.info)
         context = planner.fit(view)
         shown["context"] = context.payload
-        if context.overpacked:
+        if context.is_overpacked:
             return {**shown, "prompt": None}
         question = planner.propose(view._replace(context=context))
         return {**shown, "prompt": list(question.request.messages)}

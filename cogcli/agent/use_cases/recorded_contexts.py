@@ -45,7 +45,7 @@ class TurnContext(NamedTuple):
             "turns": self.turns,
             "intent": found.intent.intent or None,
             "refused": self.context.refused or None,
-            "overpacked": self.context.overpacked,
+            "overpacked": self.context.is_overpacked,
             **payload["context_ledger"],
             "budget_report": payload["budget_report"],
             "bucket_sizes": found.caps,

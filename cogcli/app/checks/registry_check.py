@@ -155,7 +155,7 @@ def check_registry(
 def _split_notes(
     problems: Sequence[Problem], shipped_files: Collection[str]
 ) -> tuple[list[Problem], tuple[Problem, ...]]:
-    """Return the problems that count, and the notes: those of shipped files that a later layer causes."""
+    """Return the problems that count, and as notes the problems of shipped files that a later layer causes."""
     notes = tuple(p for p in problems if p.file in shipped_files and _is_caused_by_later_layer(p))
     of_later_layers = set(notes)
     return [problem for problem in problems if problem not in of_later_layers], notes

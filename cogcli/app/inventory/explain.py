@@ -173,7 +173,7 @@ def explain_choice(
 def _list_bindings(
     catalog: Catalog, explanation: Explanation, options: SelectionOptions
 ) -> Iterator[Json]:
-    """Yield every binding of the capability with its state, those of the chain first."""
+    """Yield every binding of the capability with its state. The bindings of the chain come first."""
     chain = {
         link.binding_id: link
         for link in (explanation.selection.chain if explanation.selection else ())

@@ -49,7 +49,7 @@ class ServerListener(NamedTuple):
 
     called: Callable[[str, Mapping[str, str]], None]
     """Called when a tool call ends: the name of the tool; `status`, `error` (code) and `episode`
-    (id), as far as known."""
+    (id), if they are known."""
     bug: Callable[[BaseException], None]
     """Called with an unexpected exception, for a crash report."""
     error: Callable[[RunResult], Json | None]

@@ -201,7 +201,7 @@ def digest_states(paths: Iterable[str]) -> tuple[str, int]:
 def _remove_environment_entries(
     entries: list[tuple[str, bool, bool]],
 ) -> list[tuple[str, bool, bool]]:
-    """Return the entries of a folder without those of a virtual environment."""
+    """Return the entries of a folder without the entries of a virtual environment."""
     if all(name != _INSTALLED for name, _, _ in entries):
         return entries
     return [each for each in entries if each[0].casefold() not in _ENVIRONMENT]

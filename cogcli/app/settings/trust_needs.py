@@ -230,7 +230,7 @@ def _read_services(path: str) -> list[tuple[str, ServiceDependencies]]:
 
 
 def find_files(project: str, layers: Sequence[Layer], needs: ServiceRequirements) -> DecidingFiles:
-    """Return the present deciding files of a project, without those of programs."""
+    """Return the present deciding files of a project, without the files of programs."""
     found = DecidingFiles(project)
     for name in (PROJECT_FILE, *HOST_FILES):
         found.add_file(os.path.join(project, name))

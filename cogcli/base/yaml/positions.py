@@ -115,7 +115,7 @@ class _Place:
 
 
 def _read_places(text: str, nodes: int) -> _Place:
-    """Return the positions in a YAML document, as far as it can be parsed within the limits."""
+    """Return the positions in the part of a YAML document that can be parsed within the limits."""
     from ruamel.yaml.error import YAMLError
 
     root = _Place(None, _START)

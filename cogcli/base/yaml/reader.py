@@ -33,7 +33,7 @@ _SAVE: Final = "save the file as UTF-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedYaml:
     """The parsed content of one file: its mapping, positions and problems.
 
     `value` is None if a problem is an error.
@@ -46,7 +46,7 @@ class Parsed:
 
 def read_file(
     path: str | os.PathLike[str], *, file: str, limits: Limits = SPEC
-) -> tuple[bytes, Parsed]:
+) -> tuple[bytes, ParsedYaml]:
     """Return the bytes of a file and their parsed content; `file` is its name in problems.
 
     A file that cannot be read yields no bytes and a problem `yaml.io` or `yaml.size`.
@@ -70,7 +70,7 @@ def parse(
     file: str,
     limits: Limits = SPEC,
     tolerate: Callable[[Problem], bool] = lambda problem: False,
-) -> Parsed:
+) -> ParsedYaml:
     """Return the mapping in a YAML file (docs/reference/spec-files.md#yaml). Never raise.
 
     The result contains the problems. If `tolerate` accepts a repeated key, the problem is a warning
@@ -105,7 +105,7 @@ def parse(
         _set_severity(problem, tolerate) for problem in sort_problems(problems + found_inside)
     ]
     refused = any(problem.severity == "E" for problem in problems)
-    return Parsed(None if refused else value, YamlPositions(text, limits.nodes), problems)
+    return ParsedYaml(None if refused else value, YamlPositions(text, limits.nodes), problems)
 
 
 def _set_severity(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:
@@ -114,7 +114,7 @@ def _set_severity(problem: Problem, tolerate: Callable[[Problem], bool]) -> Prob
     return problem._replace(severity="W") if tolerated else problem
 
 
-def parse_json(data: bytes, *, file: str) -> Parsed:
+def parse_json(data: bytes, *, file: str) -> ParsedYaml:
     """Return the object in a JSON file, by the rules of `base.strict_json`. Never raise.
 
     The result contains the problems.
@@ -127,16 +127,18 @@ def parse_json(data: bytes, *, file: str) -> Parsed:
     # Strict JSON is YAML, too: the reader of YAML finds the place of each value.
     places = YamlPositions(data.decode().removeprefix("\ufeff"))
     if isinstance(value, dict):
-        return Parsed(value, places, [])
+        return ParsedYaml(value, places, [])
     message = f"found {preview(value)}, expected object"
-    return Parsed(None, places, [Problem("json.type", "E", file, 1, 1, "", message, "write {}")])
+    return ParsedYaml(
+        None, places, [Problem("json.type", "E", file, 1, 1, "", message, "write {}")]
+    )
 
 
 def _refuse_file(
     code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)
-) -> Parsed:
+) -> ParsedYaml:
     """Return a result without a value and with one problem."""
-    return Parsed(None, YamlPositions(""), [Problem(code, "E", file, *at, "", message, hint)])
+    return ParsedYaml(None, YamlPositions(""), [Problem(code, "E", file, *at, "", message, hint)])
 
 
 def _is_utf16(data: bytes) -> bool:

@@ -63,7 +63,7 @@ def compile(
     if compiled.refused:
         context.note(visible(f"refused: {compiled.refused}"))
         return VETOED
-    if compiled.overpacked:
+    if compiled.is_overpacked:
         context.note("context.overpacked: policy or tools find no room")
         return NO
     return OK

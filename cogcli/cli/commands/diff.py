@@ -39,7 +39,7 @@ def diff(
     context.own["diff"] = comparison_object(difference)
     out = context.screen.out
     context.answer(lines(difference, out.glyphs, width=out.width))
-    return NO if exit_code and not difference.same else OK
+    return NO if exit_code and not difference.is_same else OK
 
 
 def _single_episode_error(context: CommandContext, word: str) -> UsageError:

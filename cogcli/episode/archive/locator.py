@@ -37,13 +37,13 @@ _KEPT: Final = 8
 """Archives whose contents are kept in memory: 2 MB each at most."""
 
 
-class _Kept(NamedTuple):
+class _CachedArchive(NamedTuple):
     state: FileState
     contents: ArchiveContents
 
 
 @cache
-def _archive_cache() -> dict[str, _Kept]:
+def _archive_cache() -> dict[str, _CachedArchive]:
     """Return this process's cache of archives, by path, the latest last."""
     return {}
 
@@ -70,7 +70,7 @@ def open_cached_archive(path: Path) -> Archive:
         os.close(fd)
         why = error.why if isinstance(error, ArchiveFault) else error.strerror
         raise archive_error(path, why or "cannot be read") from error
-    kept[str(path)] = _Kept(state, contents)
+    kept[str(path)] = _CachedArchive(state, contents)
     if not contents.fault:
         _verified_archives()[str(path)] = state
     while len(kept) > _KEPT:

@@ -117,7 +117,7 @@ class ClientTokens:
                 raise
             finally:
                 place.lock.release()
-        self._secrets.learn(value)
+        self._secrets.add_secret(value)
         return value
 
     def drop(self, credential: Credential, refused: str) -> None:
@@ -166,7 +166,7 @@ class ClientTokens:
             )
             raise failure
         if answer.access_token:
-            self._secrets.learn(answer.access_token)
+            self._secrets.add_secret(answer.access_token)
         token = answer.bearer_token
         if not token:
             text = f"{name}: the reply holds no bearer token"
@@ -212,7 +212,7 @@ def client_basic(secrets: Secrets, id: str, secret: str) -> str:
 
     pair = f"{quote(id, safe='')}:{quote(secret, safe='')}".encode()
     encoded = base64.b64encode(pair).decode()
-    secrets.learn(encoded)
+    secrets.add_secret(encoded)
     return f"Basic {encoded}"
 
 

@@ -77,7 +77,7 @@ def basic_value(secrets: Secrets, user: str, password: str) -> str:
         raise RequestMappingError("request.value", text, left=False)
     pair = f"{name}:{secrets.resolve(password)}".encode()
     encoded = base64.b64encode(pair).decode()
-    secrets.learn(encoded)
+    secrets.add_secret(encoded)
     return f"Basic {encoded}"
 
 

@@ -66,7 +66,7 @@ def _iterate_texts(value: object) -> Iterator[str]:
 
 
 def _occurs_in(found: object, texts: list[str]) -> bool:
-    """Return whether a string occurs in one of these, ignoring blanks and case. An empty text always does."""
+    """Return whether a string occurs in any of these texts, ignoring blanks and case. True for an empty string."""
     return isinstance(found, str) and any(_normalize_text(found) in text for text in texts)
 
 

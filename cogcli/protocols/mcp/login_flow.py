@@ -270,7 +270,7 @@ class _Flow:
         answer = token_reply(reply)
         for value in (answer.access_token, answer.refresh_token, answer.id_token):
             if value:
-                self._secrets.learn(value)
+                self._secrets.add_secret(value)
         self._learn_client(reply)
         if response.status_code >= 300:
             words = quote(answer.refusal, self._secrets)
@@ -287,7 +287,7 @@ class _Flow:
         except InvalidJson:
             return
         if found.client_secret:
-            self._secrets.learn(found.client_secret)
+            self._secrets.add_secret(found.client_secret)
 
     async def _on_address(self, address: str) -> None:
         """Check the authorization server, and show the address that a person opens."""
@@ -315,7 +315,7 @@ class _Flow:
         assert self._listener is not None  # noqa: S101  # without it nothing is shown
         answer = await self._listener.wait(self._state)
         if answer.code:
-            self._secrets.learn(answer.code)
+            self._secrets.add_secret(answer.code)
         if answer.error:
             words = quote(answer.error, self._secrets)
             raise self._remember_failure(f"the authorization server gave no code: {words}")

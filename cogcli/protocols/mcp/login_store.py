@@ -80,7 +80,7 @@ class LoginStore:
             found.secrets.client_secret,
         ):
             if value:
-                secrets.learn(value)
+                secrets.add_secret(value)
         return found
 
     def write(self, login: LoginRecord) -> LoginRecord:

@@ -272,7 +272,7 @@ def with_tokens(
     """
     for value in (answer.access_token, answer.refresh_token, answer.id_token):
         if value:
-            context.secrets.learn(value)
+            context.secrets.add_secret(value)
     if not answer.bearer_token:
         return None
     kept = login.secrets

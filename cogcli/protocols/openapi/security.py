@@ -24,7 +24,8 @@ def find_credentials(
 ) -> list[Credential]:
     """Return the credentials that a call sends. `given` are the names of its other headers, in lower case.
 
-    If no alternative is usable, return those of the first that the service declares, because reading them raises the
+    If no alternative is usable, return the credentials of the first that the service declares, because reading them
+    raises the
     error. If the document requires no credentials, or is missing, it is the first usable entry.
     """
     alternatives = operation.security if operation else ()

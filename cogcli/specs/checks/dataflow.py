@@ -18,7 +18,7 @@ from cogcli.base.problems import suggest_path
 from cogcli.base.refs import Reference
 from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.checks.graph import StepGraph
-from cogcli.specs.checks.step_facts import Read, StepFacts
+from cogcli.specs.checks.step_facts import StateRead, StepFacts
 from cogcli.specs.inner_shapes import MAX_SHAPES, InnerShape
 
 StatePath = tuple[str, ...]
@@ -108,7 +108,7 @@ def check_reads(flow: Dataflow) -> None:
             unreachable |= 1 << position
 
 
-def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> bool:
+def _check_read(flow: Dataflow, position: int, read: StateRead, unreachable: int) -> bool:
     """Report the problems of one read. Return whether all its values come from steps that never run."""
     reference, report, graph = read.reference, flow.facts[position].report, flow.graph
     writers = flow.writers(reference)
@@ -133,7 +133,9 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> 
     return False
 
 
-def _check_sure_writer(flow: Dataflow, position: int, read: Read, earlier_writers: int) -> None:
+def _check_sure_writer(
+    flow: Dataflow, position: int, read: StateRead, earlier_writers: int
+) -> None:
     """Report a read of a place if every earlier writer may leave it unwritten."""
     fact = flow.facts[position]
     if flow.sure_writers(read.reference) & earlier_writers or _may_be_unwritten(fact, read):
@@ -147,7 +149,7 @@ def _check_sure_writer(flow: Dataflow, position: int, read: Read, earlier_writer
         fact.report.warn("ref.maybe", read.path, message, hint=hint, within=read.within)
 
 
-def _may_be_unwritten(fact: StepFacts, read: Read) -> bool:
+def _may_be_unwritten(fact: StepFacts, read: StateRead) -> bool:
     """Return whether a read may find no value: a missing value is null, or the condition of the step tests the path. A
     read of the step's own write in the previous iteration may, too.
     """
@@ -164,7 +166,7 @@ def _is_required(reference: Reference) -> bool:
     return reference.namespace in _MUST_EXIST
 
 
-def _report_unwritten(flow: Dataflow, position: int, read: Read, writers: int) -> None:
+def _report_unwritten(flow: Dataflow, position: int, read: StateRead, writers: int) -> None:
     text, hint = read.reference.text, ""
     later = writers & flow.graph.after[position]
     if later:

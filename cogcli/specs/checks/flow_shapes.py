@@ -11,7 +11,7 @@ from cogcli.base.problems import Severity
 from cogcli.base.refs import Reference
 from cogcli.specs.checks.absent_members import report_absent_member
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
-from cogcli.specs.checks.step_facts import Read, StepFacts
+from cogcli.specs.checks.step_facts import StateRead, StepFacts
 from cogcli.specs.inner_shapes import (
     MAX_SHAPES,
     InnerShape,
@@ -22,7 +22,7 @@ from cogcli.specs.inner_shapes import (
 )
 
 
-def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
+def check_member(flow: Dataflow, fact: StepFacts, read: StateRead) -> bool:
     """Report a reference to a member that its value does not have. Return whether it was reported."""
     namespace, segments = read.reference.namespace, read.reference.segments
     shapes, start = _find_source_shapes(flow, fact, read.reference)

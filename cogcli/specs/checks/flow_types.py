@@ -14,7 +14,7 @@ from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.flow_shapes import check_member
 from cogcli.specs.checks.references import has_members
-from cogcli.specs.checks.step_facts import Read, StepFacts
+from cogcli.specs.checks.step_facts import StateRead, StepFacts
 from cogcli.specs.checks.step_inputs import find_type_misfit
 
 _TYPES: Final = {
@@ -41,7 +41,7 @@ def check_read_types(flow: Dataflow) -> None:
             check_member(flow, fact, read)
 
 
-def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
+def _check_type(flow: Dataflow, fact: StepFacts, read: StateRead) -> None:
     """Report `flow.type`, `flow.null`, and paths that lead into a scalar written by a step."""
     reference, field = read.reference, read.wanted
     sources = _find_read_types(flow, read)
@@ -62,7 +62,7 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
             _check_required(fact, read, field)
 
 
-def _check_required(fact: StepFacts, read: Read, field: FieldSpec) -> None:
+def _check_required(fact: StepFacts, read: StateRead, field: FieldSpec) -> None:
     """Report `flow.null` if a field requires a value that may be null, and no condition guards it."""
     reference = read.reference
     is_guarded = any(guard.reference == reference for guard in fact.guards)
@@ -73,7 +73,7 @@ def _check_required(fact: StepFacts, read: Read, field: FieldSpec) -> None:
 
 
 def _check_read_type(
-    fact: StepFacts, read: Read, field: FieldSpec, sources: Collection[str]
+    fact: StepFacts, read: StateRead, field: FieldSpec, sources: Collection[str]
 ) -> None:
     """Report `flow.type` if a value of these types does not fit the field that reads it."""
     severity = find_type_misfit(sources, field.type)
@@ -82,7 +82,7 @@ def _check_read_type(
         fact.report.add("flow.type", severity, read.path, message, within=read.within)
 
 
-def _find_read_types(flow: Dataflow, read: Read) -> set[str] | None:
+def _find_read_types(flow: Dataflow, read: StateRead) -> set[str] | None:
     """Return the possible types of a reference. None if it leads into a value without members."""
     namespace, segments = read.reference.namespace, read.reference.segments
     is_whole = len(segments) == 1

@@ -24,7 +24,7 @@ from cogcli.specs.checks.references import (
     explain_near_miss,
     guess_reference,
 )
-from cogcli.specs.checks.step_facts import Read, StepFacts
+from cogcli.specs.checks.step_facts import StateRead, StepFacts
 from cogcli.specs.checks.step_inputs import record_reference
 from cogcli.specs.plausible_syntax import find_plausible
 from cogcli.specs.step_values import parts_of, reference_of
@@ -104,7 +104,7 @@ def _note_references(step: StepFacts, site: ExpressionSite, expression: Expressi
     whole = expression.path
     tested = {mention.reference for mention in expression.mentions if mention.lenient}
     for mention in expression.mentions:
-        read = Read(
+        read = StateRead(
             mention.reference,
             site.path,
             site.name,

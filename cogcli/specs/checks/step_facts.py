@@ -63,7 +63,7 @@ class Interface(NamedTuple):
         return shape_of(self.outputs[name])
 
 
-class Read(NamedTuple):
+class StateRead(NamedTuple):
     """A reference that a step reads, with its path in the step.
 
     `wanted` is the field whose whole value is the reference, if any. In an expression or a `$text`, `text` is the whole
@@ -144,8 +144,8 @@ class StepFacts:
         self.report = context.step_report(skill, index)
         self.interface = interface_of(context.catalog, self.step)
         self.loops = self.step.loop_names
-        self.reads: list[Read] = []
-        self.item_reads: list[Read] = []
+        self.reads: list[StateRead] = []
+        self.item_reads: list[StateRead] = []
         """Reads of members of the item of its loop."""
         self.items: Reference | None = None
         """The reference that its loop iterates over, if it is a single one."""
@@ -209,7 +209,7 @@ def _join_inputs(specs: Sequence[Capability | Skill]) -> Fields:
 
 
 def _find_outputs_of_round(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
-    """Return the outputs of a step without its loop: those of its targets as its scatter merges them."""
+    """Return the outputs of a step without its loop: the outputs of its targets, merged by its scatter."""
     scatter = step.config.scatter
     merge = scatter.merge if scatter else ""
     if scatter and merge == "collect":

@@ -14,7 +14,7 @@ from cogcli.specs.checks.references import (
     find_reference_fault,
     guess_reference,
 )
-from cogcli.specs.checks.step_facts import Read, StepFacts
+from cogcli.specs.checks.step_facts import StateRead, StepFacts
 from cogcli.specs.fields import fit_values
 from cogcli.specs.plausible_syntax import ReferenceLookalike, find_plausible, placeholders
 from cogcli.specs.step_values import (
@@ -111,7 +111,7 @@ def _check_braces(step: StepFacts, part: ValuePart) -> bool:
 def _check_plain_text(step: StepFacts, part: ValuePart, name: str, field: FieldSpec | None) -> bool:
     """Record a reference, or report a string that was meant to be one. Return False for any other string."""
     if reference := reference_of(part.text, step.loops):
-        record_reference(step, Read(reference, part.path, name, field))
+        record_reference(step, StateRead(reference, part.path, name, field))
     elif fault := explain_near_miss(part.text, step.loops):
         step.report.fault(fault, part.path)
     elif lookalike := find_plausible(part.text, step.loops):
@@ -135,7 +135,7 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
         return
     for slot in slots:
         lenient = slot.otherwise is not None
-        read = Read(slot.reference, path, name, text=text, offset=slot.offset, lenient=lenient)
+        read = StateRead(slot.reference, path, name, text=text, offset=slot.offset, lenient=lenient)
         record_reference(step, read._replace(filled=True))
     places = [slot.offset for slot in slots]
     odd = [each for each in placeholders(text, loops, known_only=True) if each.offset not in places]
@@ -158,7 +158,7 @@ def _report_text_fault(step: StepFacts, part: ValuePart, fault: TemplateFault) -
     step.report.error("ref.text", part.path, str(fault), hint=hint, within=within)
 
 
-def record_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
+def record_reference(step: StepFacts, read: StateRead, *, key: bool = False) -> None:
     """Record a reference as a read of the step, or report its fault."""
     reference, foreach = read.reference, step.step.config.foreach
     if reference.namespace in step.loops:

@@ -1,4 +1,4 @@
-"""The writes of a step: those of its `output` mapping, or those of its capability's hints."""
+"""The writes of a step, from its `output` mapping or from its capability's hints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cogcli.specs.checks.references import (
     find_overlapping_targets,
     find_target_fault,
 )
-from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
+from cogcli.specs.checks.step_facts import PlannedWrite, StateRead, StepFacts
 from cogcli.specs.checks.step_inputs import record_reference
 from cogcli.specs.inner_shapes import InnerShape, follow, shape_of
 from cogcli.specs.step_values import reference_of
@@ -90,7 +90,7 @@ def _find_produced_field(
         return _find_inner_field(step, source, path)
     reference = reference_of(source, frozenset())
     if reference and reference.namespace in ("inputs", "vars", "outputs"):
-        record_reference(step, Read(reference, path), key=True)
+        record_reference(step, StateRead(reference, path), key=True)
         declared = step.skill.inputs.get(source[7:]) if reference.namespace == "inputs" else None
         copied = FieldSpec(type=declared.type if declared else "any", required=True)
         return copied, shape_of(declared) if declared else InnerShape()

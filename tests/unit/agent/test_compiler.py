@@ -262,7 +262,7 @@ def test_who_the_model_is(role: str, voice: str, tone: str, system: str) -> None
 
 def test_tools_that_do_not_fit_are_overpacked_and_not_cut() -> None:
     found = compile_context(compile_input(limits={"tokens.context": 60, "buckets.tool": 30}))
-    assert found.overpacked
+    assert found.is_overpacked
     report = found.payload["budget_report"]
     assert report["bucket_truncations"]["tool"] > 0
     assert report["truncated"]

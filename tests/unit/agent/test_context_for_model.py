@@ -71,7 +71,7 @@ def test_a_prompt_fits_and_all_that_it_lacks_is_an_omission(
     more: int,
 ) -> None:  # fmt: skip
     context, prompt = fitted(room, business, notes, session, results, room + more)
-    if context.overpacked:
+    if context.is_overpacked:
         return
     assert prompt.tokens <= room
     report = context.payload["budget_report"]
@@ -93,12 +93,12 @@ def test_a_context_is_overpacked_only_if_the_required_parts_do_not_fit(
     business: list[str], room: int
 ) -> None:
     least = fitted(10**6, [], [], [], [])[1].tokens
-    assert not fitted(least + 200 + room, business, [], [], [])[0].overpacked
+    assert not fitted(least + 200 + room, business, [], [], [])[0].is_overpacked
 
 
 def test_a_long_request_is_overpacked_and_not_cut() -> None:
     context, _ = fitted(900, [], [], [], [], message="please " * 900)
-    assert context.overpacked
+    assert context.is_overpacked
 
 
 def test_a_context_with_room_is_recorded_without_reserved_tokens() -> None:

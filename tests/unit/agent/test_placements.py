@@ -351,7 +351,7 @@ def test_a_request_says_where_it_came_from_as_far_as_that_is_known() -> None:
 @pytest.mark.parametrize(("reserved", "overpacked"), [(6000, True), (6001, True), (0, False)])
 def test_a_prompt_that_leaves_no_room_is_overpacked(reserved: int, overpacked: bool) -> None:
     compiled = compile_context(compile_input(reserved=reserved))
-    assert compiled.overpacked is overpacked
+    assert compiled.is_overpacked is overpacked
     report = compiled.payload["budget_report"]
     assert report.get("reserved", 0) == reserved
     if overpacked:

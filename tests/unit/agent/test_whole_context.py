@@ -201,7 +201,7 @@ def test_everything_that_can_happen_to_a_context() -> None:
     payload = dict(found.payload)
     ledger = payload.pop("context_ledger")
     assert json.loads(EXPECTED.read_text(encoding="utf-8")) == payload
-    assert (found.refused, found.overpacked) == ("", False)
+    assert (found.refused, found.is_overpacked) == ("", False)
     assert ledger == {
         "pack_ref": PACK.ref,
         "snapshot_ref": "kg_1",

@@ -86,8 +86,8 @@ def test_an_episode_does_not_differ_from_itself_nor_by_time() -> None:
     later = read_side(
         "ep_c", "ok", summary_run(binding="openapi_summarizer_v1", fails=False, ms=9000)
     )
-    assert compare(GOOD, later).same
-    assert not compare(GOOD, BAD).same
+    assert compare(GOOD, later).is_same
+    assert not compare(GOOD, BAD).is_same
     assert (
         plain_text(lines(compare(GOOD, later), UNICODE, width=None)[-1])
         == "  nothing differs but ids and times"
@@ -99,7 +99,7 @@ def test_true_is_not_one() -> None:
         read_side("ep_a", "ok", summary_run(binding="b", fails=False, ms=1, max_words=value))
         for value in (1, True)
     )
-    assert not compare(one, other).same
+    assert not compare(one, other).is_same
     assert "  inputs    ~ max_words 1 → true" in [
         plain_text(line) for line in lines(compare(one, other), UNICODE, width=None)
     ]
@@ -167,5 +167,5 @@ def test_results_taken_over_are_no_difference_in_inputs_or_bindings() -> None:
         )
         return read_side("ep_a", "ok", log.events)
 
-    assert compare(side(reused=False), side(reused=True)).same
-    assert compare(side(reused=True), side(reused=False)).same
+    assert compare(side(reused=False), side(reused=True)).is_same
+    assert compare(side(reused=True), side(reused=False)).is_same

@@ -74,7 +74,7 @@ def same_as_projected(events: list[Event]) -> None:
     drawn = "\n".join(plain_text(line) for line in tree(seen, UNICODE, status="ok", width=None))
     assert all(step.rpartition("/")[2] in drawn for step, _ in steps)
     side = read_side("a", "ok", for_reports(events).events)
-    assert compare(side, read_side("b", "ok", for_reports(events).events)).same
+    assert compare(side, read_side("b", "ok", for_reports(events).events)).is_same
     assert [(step.id, step.status) for step in side.run.own] == steps
     trace_spans(for_reports(events).events)
 

@@ -18,7 +18,7 @@ from cogcli.base.json_pointer import pointer_of
 from cogcli.base.yaml import positions
 from cogcli.base.yaml.parsers import has_c_parser
 from cogcli.base.yaml.positions import Span, YamlPositions
-from cogcli.base.yaml.reader import Parsed, parse, read_file
+from cogcli.base.yaml.reader import ParsedYaml, parse, read_file
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -34,7 +34,7 @@ def either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         assert not has_c_parser()
 
 
-def parsed(text: str | bytes) -> Parsed:
+def parsed(text: str | bytes) -> ParsedYaml:
     return parse(text if isinstance(text, bytes) else text.encode(), file="f.yaml")
 
 
@@ -851,7 +851,7 @@ def test_any_bytes_give_a_value_or_problems_with_places(data: bytes) -> None:
     found.places.value(("steps", 0, "uses"))
 
 
-def outcome(found: Parsed) -> object:
+def outcome(found: ParsedYaml) -> object:
     return (
         found.value
         if found.value is not None
