@@ -13,7 +13,6 @@ from typing import Final
 
 from cogcli.base.canonical import digest
 from cogcli.base.files import UnreadableFile
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.checksum import has_valid_checksum
@@ -26,7 +25,13 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.log_lines import Lines, first_link, is_torn, is_unchained, parse_line
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.manifest import NamedFile, describe_change, manifest_files, measure
+from cogcli.episode.manifest import (
+    NamedFile,
+    StoredManifest,
+    describe_change,
+    manifest_files,
+    measure,
+)
 
 UNSEALED: Final = f"{MANIFEST} does not exist: the run ended, and the episode is not sealed"
 """The fault of an episode whose process was killed while it sealed it, or whose manifest was removed."""
@@ -185,7 +190,7 @@ class _Scan:
 
 def _sealed_fault(folder: Folder, log: LogScan, *, thorough: bool) -> str:
     try:
-        manifest = object_of(parse(folder.read(MANIFEST, limit=_DOCUMENT)))
+        manifest = parse(folder.read(MANIFEST, limit=_DOCUMENT))
     except UnreadableFile as error:
         return f"{MANIFEST} {error.message}"
     except InvalidJson as error:
@@ -193,7 +198,8 @@ def _sealed_fault(folder: Folder, log: LogScan, *, thorough: bool) -> str:
     listed = manifest_files(manifest)
     if listed.problems:
         return f"{MANIFEST} {listed.problems[0]}"
-    if not log.foreign and log.episode_id and manifest.get("episode_id") != log.episode_id:
+    stored = read_record(StoredManifest, manifest)
+    if not log.foreign and log.episode_id and stored.episode_id != log.episode_id:
         return f"{MANIFEST} is that of another episode"
     fault = _listed_fault(folder, listed.files, log, thorough=thorough)
     if fault or log.foreign:
@@ -201,7 +207,7 @@ def _sealed_fault(folder: Folder, log: LogScan, *, thorough: bool) -> str:
     present = set(folder.names()).intersection(FILES)
     if unnamed := sorted(present - listed.files.keys() - {MANIFEST}):
         return f"{unnamed[0]} is not named by the manifest"
-    if manifest.get("chain") != {"events": log.events, "head": log.head}:
+    if stored.chain != {"events": log.events, "head": log.head}:
         return f"{MANIFEST} names another log: {EVENTS} has {log.events} events and ends with {log.head}"
     return log.fault
 

@@ -40,7 +40,12 @@ def read_object(folder: Folder, name: str) -> Json:
 
 def measured_ms(event: Event) -> int | float | None:
     """Return the duration in the metrics of an event; None if it is not a number."""
-    measured = (event.metrics or {}).get("duration_ms")
+    return duration_in(event.metrics)
+
+
+def duration_in(metrics: Json | None) -> int | float | None:
+    """Return the `duration_ms` of metrics; None if it is not a number."""
+    measured = (metrics or {}).get("duration_ms")
     return measured if type(measured) in (int, float) else None
 
 

@@ -57,12 +57,26 @@ class NamedRules(Record):
     rules: int = FIRST
 
 
+class _FirstLine(Record):
+    """The member of a log's first line that contains its rules."""
+
+    payload: NamedRules
+
+
 def rules_of(payload: object) -> int:
     """Return the rules that the payload of a log's first event names. Rules of a later version read as the latest
     known.
     """
-    named = read_record(NamedRules, payload).rules
-    return max(FIRST, min(named, LATEST))
+    return _known_rules(read_record(NamedRules, payload))
+
+
+def rules_of_line(first: Json) -> int:
+    """Return the same from the object of a log's first line."""
+    return _known_rules(read_record(_FirstLine, first).payload)
+
+
+def _known_rules(named: NamedRules) -> int:
+    return max(FIRST, min(named.rules, LATEST))
 
 
 def first_link(episode_id: str) -> str:

@@ -22,7 +22,7 @@ from cogcli.episode import blobs, refusals
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, Finding, is_renamed
-from cogcli.episode.log_lines import FIRST, Lines, rules_of
+from cogcli.episode.log_lines import FIRST, Lines, rules_of_line
 
 Warn = Callable[[CogcliError], None]
 """Takes the warning about a damaged or renamed log."""
@@ -76,7 +76,7 @@ class EventLog:
         lines, rules = Lines(chunks), FIRST
         for batch in lines.batches(sound=True):
             if batch[0][0] == 1:
-                rules = rules_of(batch[0][2].get("payload"))
+                rules = rules_of_line(batch[0][2])
             blobs_of_batch = reader if len(batch) == 1 else None  # no other line names a blob
             yield from [
                 (number, event_of(value, line, blobs_of_batch, rules))

@@ -23,7 +23,6 @@ from typing import Final
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
 from cogcli.base.files import UnreadableFile
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.reading import read_record
@@ -77,10 +76,23 @@ def build_manifest(
     }
 
 
+class StoredManifest(Record):
+    """The members of the manifest of any tool. Those of type `object` are unchecked."""
+
+    schema_version: str | None = None
+    episode_id: object = None
+    files: object = None
+    chain: object = None
+    unsigned: object = []
+    signature: object = None
+
+
 def unsigned_ranges(manifest: Json) -> list[list[int]] | None:
     """Return the `unsigned` ranges of events of a manifest, or None if the member is malformed."""
-    ranges = manifest.get("unsigned", [])
-    sound = type(ranges) is list and all(
+    ranges = read_record(StoredManifest, manifest).unsigned
+    if type(ranges) is not list:
+        return None
+    sound = all(
         type(each) is list and len(each) == 2 and all(type(end) is int for end in each)
         for each in ranges
     )
@@ -163,6 +175,14 @@ class NamedEpisode(Record):
     episode_id: str | None = None
 
 
+class _ListedFile(Record):
+    """An entry of the list. Hash and size are unchecked."""
+
+    name: str | None = None
+    sha256: object = None
+    size_bytes: object = None
+
+
 class NamedFiles(NamedTuple):
     """The files that a manifest names, by name, and the problems of its list."""
 
@@ -172,7 +192,7 @@ class NamedFiles(NamedTuple):
 
 def manifest_files(manifest: object) -> NamedFiles:
     """Read the list of files of a manifest."""
-    listed = object_of(manifest).get("files")
+    listed = read_record(StoredManifest, manifest).files
     if type(listed) is not list:
         return NamedFiles({}, ["lists no files"])
     files: dict[str, NamedFile] = {}
@@ -190,13 +210,12 @@ def manifest_files(manifest: object) -> NamedFiles:
 
 def _named_file(item: object) -> NamedFile | str:
     """Return a file of the list, or its problem."""
-    entry = object_of(item)
-    name = entry.get("name")
-    if type(name) is not str:
+    entry = read_record(_ListedFile, item)
+    name, text, size = entry.name, entry.sha256, entry.size_bytes
+    if name is None:
         return "lists something that is not a file of an episode"
     if not is_inside(name):
         return f"names {name!r:.80}, which is not a file of the episode"
-    text, size = entry.get("sha256"), entry.get("size_bytes")
     match = re.fullmatch(_HASH, text) if type(text) is str else None
     if text is not None and match is None:
         return f"`{name:.80}` has sha256 {text!r:.80}, which is none"
@@ -306,7 +325,7 @@ def _named_by_manifest(folder: Folder) -> NamedFiles:
     except InvalidJson as error:
         return NamedFiles({}, [error.message])
     listed = manifest_files(manifest)
-    named, own = object_of(manifest).get("episode_id"), None
+    named, own = read_record(StoredManifest, manifest).episode_id, None
     with suppress(UnreadableFile, InvalidJson):  # an unreadable log names no episode
         own = parse_line(first_line(folder)).get("episode_id")
     if None not in (named, own) and named != own:

@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Callable
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import ServiceResolutionError, UnusableEnvironment
@@ -61,7 +61,7 @@ def public_key(path: str) -> str:
     return _name_of(_load_key(path, data, _TO_CHECK, private=False))
 
 
-def is_signature(value: object) -> bool:
+def is_signature(value: object) -> TypeGuard[Json]:
     """Return whether a value has the shape of a signature."""
     return (
         type(value) is dict

@@ -25,7 +25,7 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, STATE
 from cogcli.episode.log_fold import LogFold, decision_files
-from cogcli.episode.log_lines import FIRST, Lines, parse_line, rules_of
+from cogcli.episode.log_lines import FIRST, Lines, parse_line, rules_of_line
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.projection import snapshot_outcomes, state_text
 
@@ -147,6 +147,6 @@ class Snapshots:
             reader = BlobReader(get)
             for _, line in Lines(folder.read_range(EVENTS, self._read, self._journal.size)):
                 value = parse_line(line)
-                self._rules = self._rules or rules_of(value.get("payload")) or FIRST
+                self._rules = self._rules or rules_of_line(value) or FIRST
                 self._fold.apply(event_of(value, line, reader, self._rules))
         self._read = self._journal.size

@@ -28,7 +28,7 @@ from cogcli.episode.checkpoint import Checkpoint, TrustedEvents, compare
 from cogcli.episode.folder import Folder, read_at
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, WAYPOINT
-from cogcli.episode.log_lines import Lines, parse_line, rules_of
+from cogcli.episode.log_lines import Lines, parse_line, rules_of_line
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.waypoint import MAX_BYTES, Waypoint, WaypointFold, link_of, parse_waypoint
@@ -86,7 +86,7 @@ def _read_from_waypoint(
 
         reader = BlobReader(get)
         values = [parse_line(line) for line in kept]
-        rules = rules_of(values[0].get("payload"))
+        rules = rules_of_line(values[0])
         events = [
             event_of(value, line, reader, rules) for value, line in zip(values, kept, strict=True)
         ]

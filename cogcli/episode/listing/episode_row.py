@@ -27,7 +27,7 @@ from cogcli.declarations.summary_document import Summary
 from cogcli.declarations.value_types import Json
 from cogcli.episode.agreement import UNSEALED, LogScan, check_agreement, find_end
 from cogcli.episode.blobs import parse
-from cogcli.episode.document_bytes import milliseconds_between, read_document
+from cogcli.episode.document_bytes import duration_in, milliseconds_between, read_document
 from cogcli.episode.folder import Folder
 from cogcli.episode.foreign_words import is_foreign
 from cogcli.episode.layout import (
@@ -302,11 +302,10 @@ def _row_from_state(folder: Folder) -> EpisodeRow:
         raise unreadable(folder.path, error.message, file=STATE) from error
     episode, outcomes = state.episode, state.outcomes
     skill = episode.skill
-    duration = (outcomes.metrics or {}).get("duration_ms")
     return _first_row(folder, episode.id, _outcome_word(outcomes.status))._replace(
         skill=skill if isinstance(skill, str) else read_record(SkillRef, skill).id or None,
         started_at=episode.started_at or None,
-        duration_ms=duration if type(duration) in (int, float) else None,
+        duration_ms=duration_in(outcomes.metrics),
         trace_id=episode.trace_id,
         run_id=episode.run_id,
         task=state.goal.task or None,

@@ -42,7 +42,14 @@ from cogcli.episode.layout import (
     is_blob_name,
 )
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.manifest import NamedEpisode, build_manifest, entry, measure, with_signature
+from cogcli.episode.manifest import (
+    NamedEpisode,
+    StoredManifest,
+    build_manifest,
+    entry,
+    measure,
+    with_signature,
+)
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.log_reading import LogReading
@@ -243,8 +250,9 @@ class DocumentCheck:
                 )
                 return
             entries: dict[str, FileEntry] = {}
-            findings += self._check_listed_files(manifest.get("files"), entries)
-            findings += self._check_content(manifest, entries)
+            stored = read_record(StoredManifest, manifest)
+            findings += self._check_listed_files(stored.files, entries)
+            findings += self._check_content(stored.chain, entries)
         yield from findings
         # One extra or missing file makes the whole manifest differ: that is one finding, not two. Both together may be
         # an altered name.
@@ -281,13 +289,13 @@ class DocumentCheck:
         for name in sorted(self._files.keys() - entries.keys() - {MANIFEST}):
             yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
-    def _check_content(self, manifest: Json, entries: dict[str, FileEntry]) -> Iterator[Finding]:
+    def _check_content(self, chain: object, entries: dict[str, FileEntry]) -> Iterator[Finding]:
         """Yield a finding for each altered file that only the manifest vouches for."""
         for name, file in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
                 continue
             if name == EVENTS:
-                vouched = not self._log.intact or manifest.get("chain") == self._log.chain
+                vouched = not self._log.intact or chain == self._log.chain
                 found, line = (self._log.sha256, self._log.size), self._log.lines.count
             else:
                 vouched, line = False, 0
@@ -337,7 +345,7 @@ class DocumentCheck:
             chain=self._log.chain,
             pins=log.fold.pins,
         )
-        if is_signature(manifest.get("signature")):
+        if is_signature(read_record(StoredManifest, manifest).signature):
             expected = with_signature(expected, manifest)
         if data != (whole := to_bytes(expected)):
             yield _build_difference(

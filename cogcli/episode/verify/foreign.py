@@ -15,9 +15,11 @@ from contextlib import suppress
 from typing import Final
 
 from cogcli.base.files import UnreadableFile
-from cogcli.base.jsonvalue import equal, object_of
+from cogcli.base.jsonvalue import NOTHING, equal
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.document_bytes import read_document, read_object
@@ -34,7 +36,14 @@ from cogcli.episode.layout import (
     kind_of,
 )
 from cogcli.episode.log_lines import first_line, is_unchained, parse_line
-from cogcli.episode.manifest import SCHEMA, NamedFile, describe_change, is_inside, manifest_files
+from cogcli.episode.manifest import (
+    SCHEMA,
+    NamedFile,
+    StoredManifest,
+    describe_change,
+    is_inside,
+    manifest_files,
+)
 from cogcli.episode.verify.files import ForeignFiles
 
 _REQUIRED: Final = ("version", "state_schema_version", "episode", "goal", "plan", "outcomes")
@@ -47,8 +56,8 @@ def is_foreign(folder: Folder) -> bool:
     """
     with suppress(InvalidJson):
         return is_unchained(parse_line(first_line(folder)))
-    schema = read_object(folder, MANIFEST).get("schema_version")
-    return type(schema) is str and schema != SCHEMA
+    schema = read_record(StoredManifest, read_object(folder, MANIFEST)).schema_version
+    return schema is not None and schema != SCHEMA
 
 
 def foreign_findings(
@@ -93,12 +102,13 @@ def _check_manifest(
     if isinstance(manifest, Finding):
         yield manifest
         return
-    if manifest.get("schema_version") == SCHEMA:
+    stored = read_record(StoredManifest, manifest)
+    if stored.schema_version == SCHEMA:
         # A log of ours without its chain does not become another tool's episode.
         yield error_finding(
             "manifest.differs", MANIFEST, 1, "is one of ours, and the log has lost its chain"
         )
-    other = manifest.get("episode_id")
+    other = stored.episode_id
     if other is not None and other != episode_id:
         yield error_finding("episode.other", MANIFEST, 1, f"it is the manifest of {other!r:.80}")
     listed, problems = manifest_files(manifest)
@@ -147,6 +157,26 @@ def _compare_files(
 # -- state.json --------------------------------------------------------------------------------------------------------
 
 
+class _ForeignEpisode(Record):
+    """The id of a state's episode, unchecked."""
+
+    id: object = None
+
+
+class _ForeignOutcome(Record):
+    """The status of a state's outcomes, if it is a text."""
+
+    status: str = ""
+
+
+class _ForeignState(Record):
+    """The members of another tool's state, or of its evidence in the log, that are compared."""
+
+    episode: _ForeignEpisode
+    outcomes: Json | None = None
+    links: Json = NOTHING
+
+
 def _check_state(
     folder: Folder, inventory: ForeignFiles, episode_id: object, evidence: Event | None
 ) -> Iterator[Finding]:
@@ -157,11 +187,12 @@ def _check_state(
     missing = [key for key in _REQUIRED if key not in state]
     if missing:
         yield error_finding("state.fields", STATE, 1, f"lacks {', '.join(missing)}")
-    other = object_of(state.get("episode")).get("id")
+    named = read_record(_ForeignState, state)
+    other = named.episode.id
     if other is not None and other != episode_id:
         yield error_finding("episode.other", STATE, 1, f"it is the state of {other!r:.80}")
-    yield from _check_outcome(state.get("outcomes"), evidence)
-    yield from _check_links(object_of(state.get("links")), inventory)
+    yield from _check_outcome(named.outcomes, evidence)
+    yield from _check_links(named.links, inventory)
 
 
 def _check_links(links: Json, inventory: ForeignFiles) -> Iterator[Finding]:
@@ -174,11 +205,11 @@ def _check_links(links: Json, inventory: ForeignFiles) -> Iterator[Finding]:
             yield Finding("file.missing", "warning", value[:200], 0, "state.json links to it")
 
 
-def _check_outcome(outcomes: object, evidence: Event | None) -> Iterator[Finding]:
-    if type(outcomes) is not dict or outcomes.get("status") not in OUTCOMES:
+def _check_outcome(outcomes: Json | None, evidence: Event | None) -> Iterator[Finding]:
+    if outcomes is None or read_record(_ForeignOutcome, outcomes).status not in OUTCOMES:
         yield error_finding("state.fields", STATE, 1, "its outcome is none")
         return
-    recorded = object_of(evidence.payload if evidence else None).get("outcomes")
-    if type(recorded) is dict and not equal(recorded, outcomes):
+    recorded = read_record(_ForeignState, evidence.payload if evidence else None).outcomes
+    if recorded is not None and not equal(recorded, outcomes):
         message = "its outcomes are not those of the last run.state_projection"
         yield error_finding("state.evidence", STATE, 1, message)

@@ -26,7 +26,7 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, error_finding
 from cogcli.episode.log_fold import LogFold, decision_files
-from cogcli.episode.log_lines import FIRST, LineObject, Lines, first_link, parse_line, rules_of
+from cogcli.episode.log_lines import FIRST, LineObject, Lines, first_link, parse_line, rules_of_line
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.projection import (
     evidence_outcomes,
@@ -90,7 +90,7 @@ class EventReading:
         """Return the events of lines. Add the findings about their blobs to `found`."""
         events = []
         if batch[0][0] == 1:
-            self._rules = rules_of(batch[0][2].get("payload"))
+            self._rules = rules_of_line(batch[0][2])
         reader = self._reader if len(batch) == 1 else None  # no other line names a blob
         for number, raw, value in batch:
             event = event_of(value, raw, reader, self._rules)

@@ -9,6 +9,7 @@ from typing import Final
 from cogcli.base.canonical import digest
 from cogcli.base.errors import ServiceResolutionError
 from cogcli.base.files import UnreadableFile
+from cogcli.declarations.reading import read_record
 from cogcli.episode import signing
 from cogcli.episode.checkpoint import (
     Checkpoint,
@@ -22,7 +23,7 @@ from cogcli.episode.checkpoint import (
 from cogcli.episode.document_bytes import read_object
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import CHECKPOINT, EVENTS, MANIFEST, Finding, error_finding
-from cogcli.episode.manifest import unsigned_ranges
+from cogcli.episode.manifest import StoredManifest, unsigned_ranges
 from cogcli.episode.verify.log_reading import LogReading
 from cogcli.episode.verify.trusted import TrustAnchors
 
@@ -85,7 +86,7 @@ class KnownRecordCheck:
         """Return the finding about the signature of the manifest, or of the checkpoint of a run that has not ended."""
         trusted = self._trusted.key
         manifest = read_object(self._folder, MANIFEST)
-        signature = manifest.get("signature")
+        signature = read_record(StoredManifest, manifest).signature
         if signature is None:
             return self._check_unsigned(log)
         if not signing.is_signature(signature):
