@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.app.verify_episodes import verify_episode
+from cogcli.declarations.events import RunStarted
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.refusals import altered_error
@@ -39,5 +41,4 @@ def require_same_run(expected: Json, directory: Path, found: Json) -> None:
 def read_started_tags(directory: Path) -> Json:
     """Return the tags in the first event of an episode, sealed or not."""
     started = LogIndex(iterate_events(directory)).started
-    tags: Json = {} if started is None else started.payload.get("tags") or {}
-    return tags
+    return {} if started is None else read_record(RunStarted, started.payload).tags

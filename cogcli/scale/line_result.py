@@ -14,6 +14,7 @@ import orjson
 from cogcli.base.errors import ABORTED, NO, OK, CogcliError, exit_code
 from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.call_records import RunError
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.summary_document import Summary
 from cogcli.declarations.value_types import Json
@@ -80,14 +81,14 @@ def unsealed_result(
     error = short_error(error)
     entry = LedgerEntry(
         task.line, task.attempt, line_hash(task.data), episode, status, code, 0,
-        code=str((error or {}).get("code") or ""), error=error,
+        code=read_record(RunError, error).code, error=error,
     )  # fmt: skip
     return result_from_entry(entry)
 
 
 def result_from_entry(entry: LedgerEntry) -> LineResult:
     """Return the result of a line without a sealed episode, from its ledger entry."""
-    service = str((entry.error or {}).get("service") or "")
+    service = read_record(RunError, entry.error).service or ""
     return LineResult(entry, row_of(entry, None, entry.error), service)
 
 
@@ -102,16 +103,17 @@ def result_from_folder(folder: Folder, line: int, attempt: int, input_hash: str)
     json = _read_summary(folder)
     summary = read_record(Summary, json)
     error = short_error(summary.error)
+    named = read_record(RunError, error)
     metrics, counts = summary.metrics, summary.counts
     entry = LedgerEntry(
         line, attempt, input_hash, folder.path.name, summary.status,
         _find_exit_code(summary.status, error),
         summary.duration_ms or 0, metrics.tokens_in + metrics.tokens_out,
-        str((error or {}).get("code") or ""), counts.calls, counts.retries,
+        named.code, counts.calls, counts.retries,
     )  # fmt: skip
     has_outputs = summary.status in ("ok", "partial")
     row = row_of(entry, summary.outputs if has_outputs else None, error)
-    return LineResult(entry, row, str((error or {}).get("service") or ""))
+    return LineResult(entry, row, named.service or "")
 
 
 def read_tags(directory: Path) -> Json:

@@ -19,7 +19,8 @@ from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import ENVIRONMENT, CogcliError, OverloadedError, UsageError
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import RunStarted, row_of
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.archive.transfer import write_folder
 from cogcli.episode.archive.writer import read_folder
@@ -255,7 +256,8 @@ class LineRunner:
         """Continue an interrupted or paused run of the line in its folder."""
         log = LogIndex(iterate_events(directory))
         if log.started is not None:
-            self._require_same_run(task, directory, log.started.payload.get("tags") or {})
+            started = read_record(RunStarted, log.started.payload)
+            self._require_same_run(task, directory, started.tags)
         answers: list[DoubtAnswer] = []
         if self._in_doubt:
             answers = [DoubtAnswer(event.step_id, self._in_doubt) for event in log.open_doubts]

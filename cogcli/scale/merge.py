@@ -27,7 +27,7 @@ from cogcli.scale.batch_session import SUMMARY
 from cogcli.scale.input_lines import open_input
 from cogcli.scale.latency import LatencyBuckets
 from cogcli.scale.line_set import LineSet
-from cogcli.scale.output import create_temporary, read_rows, removed_on_error
+from cogcli.scale.output import ResultRow, create_temporary, read_rows, removed_on_error
 from cogcli.scale.shard_words import parse_shard
 from cogcli.scale.totals import FIRST_LINES
 
@@ -182,10 +182,11 @@ class _RowCounts:
     def add(self, row: bytes) -> None:
         """Count a row."""
         value = orjson.loads(row)
-        status, code = str(value.get("status")), (value.get("error") or {}).get("code")
+        found = read_record(ResultRow, value)
+        status, code = str(found.status), str(found.error.code or "")
         self.statuses[status] += 1
         if code:
-            self.codes[str(code)] += 1
+            self.codes[code] += 1
         for name in filter(None, (status, code)):
             first = self._first.setdefault(name, [])
             if len(first) < FIRST_LINES:

@@ -19,6 +19,7 @@ import orjson
 
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import UnreadableFile, open_regular
+from cogcli.declarations.record import Record
 from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import Shard
 from cogcli.scale.line_set import LineSet
@@ -153,6 +154,21 @@ def line_of_row(row: bytes) -> int | None:
         return None
     line = value.get("line") if isinstance(value, dict) else None
     return line if type(line) is int and line > 0 else None
+
+
+class RowError(Record):
+    """The error in a row of results, unchecked."""
+
+    code: object = None
+    message: object = None
+
+
+class ResultRow(Record):
+    """The members of a row of results that retries, summaries and tables read, unchecked."""
+
+    status: object = None
+    episode_id: object = None
+    error: RowError
 
 
 def read_rows(path: str) -> Iterator[tuple[int, bytes]]:

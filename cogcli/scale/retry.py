@@ -15,6 +15,7 @@ from cogcli.app.settings import Settings
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.events import RunStarted
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -23,7 +24,7 @@ from cogcli.episode.log_reader import iterate_events
 from cogcli.scale.batch_folder import Shard
 from cogcli.scale.identity import BatchKey, LineTask, created_ms_of, line_hash
 from cogcli.scale.line_set import LineSet
-from cogcli.scale.output import read_rows, rows_error
+from cogcli.scale.output import ResultRow, read_rows, rows_error
 
 
 class BatchTags(Record):
@@ -105,16 +106,16 @@ def read_selection(settings: Settings, path: str) -> RetrySelection:
     """
     selection = RetrySelection(path)
     for line, row in read_rows(path):
-        value = orjson.loads(row)
-        if value.get("status") == "ok":
+        value = read_record(ResultRow, orjson.loads(row))
+        if value.status == "ok":
             selection.add_good(line)
             continue
-        episode = value.get("episode_id")
+        episode = value.episode_id
         if episode is None:
             selection.add_failed_try(line, FailedLineTry(""))
             continue
         earlier = _read_earlier(settings, path, line, str(episode))
-        waits = value.get("status") == "pending"
+        waits = value.status == "pending"
         selection.add_failed_try(line, earlier if waits else earlier._replace(waits_in=None))
     return selection
 
@@ -130,7 +131,7 @@ def _read_earlier(settings: Settings, path: str, line: int, episode: str) -> Fai
         raise rows_error(
             path, f"names `{episode}`, which cannot be read: {error.message}"
         ) from error
-    found = (first.payload.get("tags") if first is not None else None) or {}
+    found = read_record(RunStarted, first.payload).tags if first is not None else {}
     tags = read_record(BatchTags, found)
     attempt = str(found.get("try", ""))
     if tags.line != str(line) or not attempt.isdigit():

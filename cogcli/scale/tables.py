@@ -19,11 +19,12 @@ from cogcli.base.errors import ServiceResolutionError, UsageError
 from cogcli.base.extras import install_line, missing_module
 from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import disk_refusal
 from cogcli.run.given_inputs import InputText, convert_texts
 from cogcli.scale.input_lines import MOST_BYTES, open_input
-from cogcli.scale.output import create_temporary, read_rows, removed_on_error, rows_error
+from cogcli.scale.output import ResultRow, create_temporary, read_rows, removed_on_error, rows_error
 
 if TYPE_CHECKING:
     import polars
@@ -192,11 +193,11 @@ def _output_names(source: str) -> list[str]:
 def _cells_of_row(row: bytes, names: list[str]) -> list[object]:
     """Return the cells of a row: its members, the code and message of its error, and its outputs."""
     value = orjson.loads(row)
-    outputs, error = value["outputs"] or {}, value["error"] or {}
+    outputs, error = value["outputs"] or {}, read_record(ResultRow, value).error
     return [
         *(value[name] for name in COLUMNS),
-        error.get("code"),
-        error.get("message"),
+        error.code,
+        error.message,
         *(_cell_of_value(outputs.get(name)) for name in names),
     ]
 
