@@ -33,7 +33,7 @@ from cogcli.base.search_path import absolute_entries
 from cogcli.base.source_lines import hide_secrets
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import RunPaused, RunResumed, RunTerminated
+from cogcli.declarations.events import RunPaused, RunResumed, RunStarted, RunTerminated
 from cogcli.declarations.governance_events import InputRequested
 from cogcli.declarations.hook_message import (
     HookArgument,
@@ -43,6 +43,7 @@ from cogcli.declarations.hook_message import (
     HookRequest,
 )
 from cogcli.declarations.options import HOOKS
+from cogcli.declarations.reading import read_record
 from cogcli.episode.log_reader import iterate_events
 from cogcli.protocols.invoker import inherited_variables
 from cogcli.report.approval_view import ApprovalView, view_request
@@ -188,8 +189,7 @@ class _RunLog:
     @property
     def tags(self) -> dict[str, object]:
         """The tags of the run."""
-        tags = self._started.payload.get("tags") if self._started else None
-        return dict(tags) if isinstance(tags, dict) else {}
+        return dict(read_record(RunStarted, self._started.payload).tags) if self._started else {}
 
     def new_requests(self) -> list[Event]:
         """Return the open requests that no earlier session has paused for."""

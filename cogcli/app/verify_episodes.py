@@ -18,6 +18,8 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.system_text import variable
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.damage import find_damage
 from cogcli.episode.layout import (
@@ -103,12 +105,19 @@ class VerifyResult(NamedTuple):
         return [finding for finding in self.findings if finding["severity"] == "error"]
 
 
+class _FindingPlace(Record):
+    """The place of a finding; 0 for a whole file."""
+
+    file: str = ""
+    line: int = 0
+
+
 def place_of(finding: Json) -> str:
     """Return `FILE:LINE: ` for a finding; empty if it has no file."""
-    file, line = finding.get("file"), finding.get("line")
-    if not file:
+    place = read_record(_FindingPlace, finding)
+    if not place.file:
         return ""
-    return f"{file}:{line}: " if line else f"{file}: "
+    return f"{place.file}:{place.line}: " if place.line else f"{place.file}: "
 
 
 class EpisodeVerifier(NamedTuple):

@@ -23,7 +23,7 @@ from cogcli.cli.approve import interruptible, show_request
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
-from cogcli.cli.live_run import DisplayListener, find_say, resume_run, watch_start
+from cogcli.cli.live_run import AgentOutputs, DisplayListener, find_say, resume_run, watch_start
 from cogcli.cli.main import report_error
 from cogcli.cli.prompt import terminal_safe
 from cogcli.cli.render_error import error_lines
@@ -198,7 +198,7 @@ class Chat:
 
     def _show_result(self, result: RunResult) -> None:
         """Display the response of a run, or the reason for its absence."""
-        response = (result.outputs or {}).get("response") or ""
+        response = read_record(AgentOutputs, result.outputs).response or ""
         if not self._response.close(response) and response:
             self._context.screen.answer(f"{visible_block(response)}\n")
         if say := find_say(result):

@@ -8,6 +8,8 @@ from typing import Final
 from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import OutputStream
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.report.styled_text import StyledLine, fit, fit_line, named_rows, style_of
 from cogcli.specs.selection import RULES
@@ -16,6 +18,16 @@ _STYLES: Final = {"chosen": "green", "unusable": "red"}
 _STATE: Final = len("not named")
 _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows", "run", "tools")
 """The members that have lines of their own."""
+
+
+class ShownSpec(Record):
+    """The members of a spec of any kind but a skill that have lines of their own."""
+
+    id: str
+    version: str = ""
+    description: str | None = None
+    run: str | None = None
+    tools: list[Json] | None = None
 
 
 def spec_lines(kind: str, spec: Json, out: OutputStream) -> list[StyledLine]:
@@ -77,10 +89,10 @@ def _field_lines(title: str, fields: Json) -> list[StyledLine]:
 
 def _plain_lines(kind: str, spec: Json, width: int | None) -> Iterator[StyledLine]:
     """Yield the lines of `show` for any other kind of spec."""
-    head = f"{spec['id']} {spec.get('version', '')}".rstrip()
-    yield [(visible(head), "bold")]
-    if spec.get("description"):
-        yield [(visible(spec["description"]), "")]
+    shown = read_record(ShownSpec, spec)
+    yield [(visible(f"{shown.id} {shown.version}".rstrip()), "bold")]
+    if shown.description:
+        yield [(visible(shown.description), "")]
     plain = {name: value for name, value in spec.items() if _has_own_line(name, value)}
     size = max([len("replaces"), *(cells(name) for name in plain)])
     room = width and max(10, width - size - 2)
@@ -89,7 +101,7 @@ def _plain_lines(kind: str, spec: Json, width: int | None) -> Iterator[StyledLin
     for name, value in spec.items():
         if isinstance(value, dict) and value:
             yield from _table_lines(name, value, width)
-    yield from _tool_lines(spec.get("tools") or [], width)
+    yield from _tool_lines(shown.tools or [], width)
     yield from named_rows(_origin_rows(kind, spec), indent="", minimum=size)
 
 
@@ -127,8 +139,8 @@ def _origin_rows(kind: str, spec: Json) -> list[tuple[str, str]]:
     if kind != "services":
         capability = spec["capability"] if kind == "bindings" else spec["id"]
         rows.append(("why", f"cogcli bindings explain {capability}"))
-    if spec.get("run"):
-        rows.append(("run", spec["run"]))
+    if run := read_record(ShownSpec, spec).run:
+        rows.append(("run", run))
     return rows
 
 

@@ -23,9 +23,13 @@ from cogcli.cli.progress import display_for
 from cogcli.cli.prompt import can_ask
 from cogcli.cli.run_report import error_of, final_lines, rerun_flags
 from cogcli.cli.streams import silence_stdout
+from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.decision import read_summary
+from cogcli.episode.document_bytes import measured_ms
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import short_episode
 from cogcli.run.results import Control, RunResult
@@ -69,7 +73,7 @@ class DisplayListener:
         self._root = self._root or event.run_id
         self._episode = self._episode or event.episode_id
         if event.phase == "terminate" and event.run_id == self._root:
-            self.wall_ms = round((event.metrics or {}).get("duration_ms") or 0)
+            self.wall_ms = round(measured_ms(event) or 0)
         if self._failed:
             return
         try:
@@ -308,18 +312,24 @@ def _warn_of_incomplete_result(context: CommandContext, result: RunResult) -> No
         context.warn(warning, if_quiet=True)
 
 
+class AgentOutputs(Record):
+    """The output of an agent's run that a screen shows."""
+
+    response: str | None = None
+
+
 def _write_outputs(context: CommandContext, outputs: Json | None, *, is_agent: bool) -> None:
     """Write the outputs to stdout; for an agent the text of its response if there is one."""
     if outputs is None:
         return
-    response = outputs.get("response") if is_agent else None
-    is_text = isinstance(response, str)
-    _write_answer(context, visible_block(str(response)) if is_text else dumps(outputs, indent=True))
+    response = read_record(AgentOutputs, outputs).response if is_agent else None
+    text = dumps(outputs, indent=True) if response is None else visible_block(response)
+    _write_answer(context, text)
 
 
 def find_say(result: RunResult) -> str:
     """Return the pack's text for the customer of a denied or waiting run. Empty if the pack has no text."""
-    return str((result.error or {}).get("say") or "")
+    return read_record(RunError, result.error).say or ""
 
 
 def _write_answer(context: CommandContext, text: str) -> None:

@@ -25,6 +25,8 @@ from cogcli.cli.run_flags import DRAWN, EXPORTED, LISTED, TraceFlags
 from cogcli.cli.streams import OutputStream
 from cogcli.cli.trace_tree import TracedEpisode, next_commands, show_tree, waiting_lines
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import History, history_of
@@ -132,10 +134,15 @@ def _events_of_step(events: list[Event], step: str) -> tuple[Event, ...]:
     return tuple(event for event in events if not step or StepPath(_step_of(event)).within(step))
 
 
+class _PayloadOfStep(Record):
+    """The step in the payload of an event of another tool."""
+
+    step_id: str = ""
+
+
 def _step_of(event: Event) -> str:
     """Return the step of an event. An event of another tool has it only in its payload."""
-    in_payload = event.payload.get("step_id") if isinstance(event.payload, dict) else None
-    return event.step_id or (in_payload if isinstance(in_payload, str) else "")
+    return event.step_id or read_record(_PayloadOfStep, event.payload).step_id
 
 
 def view_of(flags: TraceFlags) -> str:
