@@ -95,7 +95,6 @@ def typed(
     completes: Completes = (),
 ) -> FlagDeclaration:
     """Declare a flag with a value of this type."""
-    words = type.words if isinstance(type, EnumOption) else ()
 
     def parse(raw: object) -> object:
         """Return the value of a typed text. Raise UsageError if the type does not accept it."""
@@ -104,10 +103,10 @@ def typed(
         value = type.parse(raw)
         if value is None:
             what = f"`{name}`: found `{raw[:_MAX_DISPLAYED]}`, expected {type.expected}"
-            raise wrong_value(what, suggestion(raw, words) if words else "")
+            raise wrong_value(what, suggestion(raw, type.words) if type.words else "")
         return value
 
-    completes = completes or words
+    completes = completes or type.words
     return text(name, metavar, help, panel, default=default, completes=completes, parse=parse)
 
 

@@ -24,8 +24,6 @@ from cogcli.cli.options import (
 )
 from cogcli.declarations.option_types import (
     BooleanOption,
-    EnumOption,
-    IntegerOption,
     PositiveNumber,
 )
 from cogcli.declarations.options import AGENT, BY_HELP, OPTIONS, RERUN, SERVE, Option
@@ -42,9 +40,9 @@ def flag_for_option(option: Option) -> tuple[object, FlagDeclaration]:
     if isinstance(kind, BooleanOption):
         return bool, switch(option.flag, help=option.help, panel=option.group)
     shown: Json = {"default": option.shown_default, "completes": option.completes}
-    if isinstance(kind, EnumOption | IntegerOption | PositiveNumber):
+    if kind.is_read_at_once:
         flag = typed(option.flag, option.metavar, kind, option.help, option.group, **shown)
-    else:  # its text is read together with the inputs, so that all problems are reported at once
+    else:
         flag = text(option.flag, option.metavar, option.help, option.group, **shown)
     return (list[str] if kind.many else str | None), flag
 

@@ -31,6 +31,12 @@ class OptionType(Protocol):
     """Whether the flag of such an option may be repeated, once for each part of the value."""
     in_environment: bool = True
     """Whether an environment variable may contain a setting of this type."""
+    words: tuple[str, ...] = ()
+    """The only possible texts; empty if other texts are valid too."""
+    is_read_at_once: bool = False
+    """Whether the text of a flag is read alone. Other texts are read together with the inputs, so that all problems
+    are reported at once.
+    """
     may_hide: bool = False
     """Whether a value of another type may be a secret, so that messages must not show it."""
 
@@ -76,6 +82,8 @@ class MatchingText(OptionType):
 class EnumOption(OptionType):
     """An option whose value is one of several strings."""
 
+    is_read_at_once = True
+
     def __init__(self, *words: str) -> None:
         self.words = words
         self.expected = f"one of {', '.join(words)}"
@@ -105,6 +113,8 @@ class BooleanOption(OptionType):
 class IntegerOption(OptionType):
     """A whole number from `minimum` to `maximum`."""
 
+    is_read_at_once = True
+
     def __init__(self, minimum: int = 0, maximum: int = LARGEST_WHOLE) -> None:
         self.minimum = minimum
         self.maximum = maximum
@@ -125,6 +135,8 @@ class IntegerOption(OptionType):
 
 class PositiveNumber(OptionType):
     """A number above 0, such as seconds, and at most `maximum`."""
+
+    is_read_at_once = True
 
     def __init__(self, maximum: int = YEAR) -> None:
         self.maximum = maximum
