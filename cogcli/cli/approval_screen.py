@@ -8,7 +8,8 @@ from cogcli.base.canonical import compact
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.prompt import terminal_safe
-from cogcli.declarations.governance_events import InputField, InputRequested
+from cogcli.declarations.governance_events import FieldSchema, InputField, InputRequested
+from cogcli.declarations.reading import read_record
 from cogcli.report.approval_view import ApprovalView
 from cogcli.report.styled_text import StyledLine
 
@@ -55,8 +56,9 @@ def input_lines(context: CommandContext, asked: InputRequested) -> Iterator[Styl
 
 def _describe_field(field: InputField) -> str:
     """Return what a field takes, its title, its description and its default."""
-    texts = [field.accepts.get(name) for name in ("title", "description")]
-    words = [field.type_text, *(text for text in texts if isinstance(text, str))]
+    schema = read_record(FieldSchema, field.accepts)
+    texts = (schema.title, schema.description)
+    words = [field.type_text, *(text for text in texts if text is not None)]
     if "default" in field.accepts:
         words.append(f"default {compact(field.accepts['default']).decode()}")
     return ", ".join([*words, *([] if field.required else ["optional"])])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.field import ABSENT, always
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Count, Json
 
@@ -127,6 +128,9 @@ class AnswerSignature(Record):
 class Approval(Payload):
     """One exact action that a person decides about."""
 
+    answer: ClassVar[Literal["", "granted", "rejected"]] = ""
+    """The answer of the person; empty for a request."""
+
     approval_id: str
     capability: str | None = None
     binding: str | None = None
@@ -184,6 +188,7 @@ class ApprovalRequested(Approval):
 class ApprovalGranted(Approval):
     """A person approved the action."""
 
+    answer = "granted"
     event = EventType(
         "approval.granted",
         "governance",
@@ -197,6 +202,8 @@ class ApprovalGranted(Approval):
 class ApprovalRejected(Approval):
     """A person rejected the action."""
 
+    answer = "rejected"
+
     event = EventType(
         "approval.rejected",
         "governance",
@@ -205,6 +212,16 @@ class ApprovalRejected(Approval):
         words=_APPROVAL_WORDS,
         attributes=_APPROVAL_ATTRIBUTES,
     )
+
+
+class FieldSchema(Record):
+    """The keywords of a form field's JSON Schema that screens read. Others are left out."""
+
+    type: str = "any"
+    enum: list[object] | None = None
+    oneOf: list[Json] = []  # the keyword of JSON Schema
+    title: str | None = None
+    description: str | None = None
 
 
 class InputField(Record):
@@ -218,19 +235,17 @@ class InputField(Record):
     @property
     def choices(self) -> list[object]:
         """The values that the field may take; empty for no list of them."""
-        listed, options = self.accepts.get("enum"), self.accepts.get("oneOf")
-        if isinstance(listed, list):
-            return listed
-        members = options if isinstance(options, list) else []
-        return [each["const"] for each in members if isinstance(each, dict) and "const" in each]
+        schema = read_record(FieldSchema, self.accepts)
+        if schema.enum is not None:
+            return schema.enum
+        return [each["const"] for each in schema.oneOf if "const" in each]
 
     @property
     def type_text(self) -> str:
         """Return the type of the field's values in a few words: its choices, else its JSON type, else `any`."""
         if self.choices:
             return " | ".join(map(str, self.choices))
-        kind = self.accepts.get("type")
-        return kind if isinstance(kind, str) else "any"
+        return read_record(FieldSchema, self.accepts).type
 
     @property
     def sample(self) -> object:
@@ -238,7 +253,7 @@ class InputField(Record):
         if "default" in self.accepts:
             return self.accepts["default"]
         choices = self.choices
-        return choices[0] if choices else _SAMPLES.get(str(self.accepts.get("type")), "TEXT")
+        return choices[0] if choices else _SAMPLES.get(self.type_text, "TEXT")
 
 
 _SAMPLES: Final[dict[str, object]] = {"integer": 1, "number": 1, "boolean": True, "array": []}

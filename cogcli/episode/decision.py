@@ -46,8 +46,6 @@ from cogcli.declarations.events import (
 from cogcli.declarations.governance_events import (
     IN_DOUBT,
     Approval,
-    ApprovalGranted,
-    ApprovalRejected,
     PolicyDecided,
 )
 from cogcli.declarations.reading import read_record
@@ -84,6 +82,14 @@ def read_summary(directory: str) -> Json | None:
     except FileNotFoundError:
         return None
     return {name: record[name] for name in SUMMARY_MEMBERS}
+
+
+class _OpenRequest(Record):
+    """The latest request without an answer, if the run waits for one."""
+
+    kind: str = ""
+    gate: str = ""
+    say: str = ""
 
 
 class ExecutionMode(Record):
@@ -264,9 +270,8 @@ class DecisionFold:
             payload, "approval_id", "gate", "kind", "capability", "step_id", "say"
         )
         known.update({name: value for name, value in members.items() if value is not None})
-        if isinstance(payload, ApprovalGranted | ApprovalRejected):
-            answer = "granted" if isinstance(payload, ApprovalGranted) else "rejected"
-            known.update(answer=answer, by=payload.by, role=payload.role)
+        if payload.answer:
+            known.update(answer=payload.answer, by=payload.by, role=payload.role)
             if payload.signature is not None:
                 known["signed_with"] = payload.signature.key
 
@@ -391,15 +396,15 @@ class DecisionFold:
         return {name: record[name] for name in SUMMARY_MEMBERS}
 
     def _open_ending(self) -> Json:
-        waiting = (self._paused != IN_DOUBT and self.waiting) or {}
-        escalated = waiting.get("kind") == "escalation"
+        waiting = read_record(_OpenRequest, None if self._paused == IN_DOUBT else self.waiting)
+        escalated = waiting.kind == "escalation"
         return {
             "decision_key": (self._candidate and self._candidate.decision_key) or self._intent,
             "status": "escalated" if escalated else "pending_approval",
-            "status_reason": waiting.get("gate") or self._paused,
+            "status_reason": waiting.gate or self._paused,
             "outcome": "pending",
             "outputs": {},
-            "say": waiting.get("say") or "",
+            "say": waiting.say,
         }
 
     def _applied_controls(self) -> list[str]:

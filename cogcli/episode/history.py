@@ -95,7 +95,7 @@ def ask_from(request: Approval) -> DecisionRequest:
 
 def describe_answer(answer: ApprovalGranted | ApprovalRejected) -> str:
     """Return who answered a request: the stated name, the operating system's user, and the signer."""
-    word = "approved" if isinstance(answer, ApprovalGranted) else "rejected"
+    word = "approved" if answer.answer == "granted" else "rejected"
     role = f" ({answer.role})" if answer.role else ""
     signed = f"signed with {answer.signature.key}" if answer.signature else "unsigned"
     return ", ".join([f"{word} by {answer.by or ''}{role}", *describe_system_user(answer), signed])
