@@ -10,6 +10,8 @@ import orjson
 
 from cogcli.base.calls import STEP_SECONDS
 from cogcli.base.canonical import digest
+from cogcli.declarations.call_records import RunError
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode import summary
 from cogcli.episode.log_fold import NEARLY, LogFold, Use, Uses
@@ -57,8 +59,8 @@ def learn_lines(fold: LogFold) -> bytes:
 
 
 def _failure_reasons(fold: LogFold) -> list[str]:
-    error = fold.projection.error() or {}
-    reasons = (fold.projection.end.status_reason, error.get("code"), error.get("message"))
+    error = read_record(RunError, fold.projection.error())
+    reasons = (fold.projection.end.status_reason, error.code, error.message)
     return list(dict.fromkeys(reason for reason in reasons if type(reason) is str and reason))
 
 

@@ -15,6 +15,7 @@ from cogcli.declarations.agent_events import LayerCompleted
 from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.layer_records import PolicyGateWrites
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.policy.limits import (
     Counter,
@@ -88,13 +89,22 @@ def _find_counter_values(
     return held | _find_values_at_denials(engine, run_id, calls, claims)
 
 
+class _CounterReading(Record):
+    """A counter in the writes of the layer."""
+
+    limit: object = None
+    owner: object = None
+    used: object = None
+
+
 def _read_recorded_counters(writes: object, every: Iterable[Counter]) -> dict[Counter, Decimal]:
     """Return the counters in the writes of the layer. A counter missing there is unknown."""
     found = {}
-    for read in read_record(PolicyGateWrites, writes).counters:
+    for json in read_record(PolicyGateWrites, writes).counters:
+        read = read_record(_CounterReading, json)
         for counter in every:
-            if (counter.limit_id, counter.owner) == (read.get("limit"), read.get("owner")):
-                found[counter] = decimal_of(read.get("used"))
+            if (counter.limit_id, counter.owner) == (read.limit, read.owner):
+                found[counter] = decimal_of(read.used)
     return found
 
 

@@ -28,6 +28,8 @@ from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
 from cogcli.base.strict_json import loads as strict_loads
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.episode.layout import CHECKPOINT, FILES, is_blob_name, is_own_id
 
 if TYPE_CHECKING:
@@ -113,24 +115,38 @@ class Header(NamedTuple):
         return len(self.line) + len(self.dictionary)
 
 
+class _HeaderDictionary(Record):
+    """The size of the dictionary that follows a header, unchecked."""
+
+    bytes: object = None
+
+
+class _HeaderLine(Record):
+    """The members of a header, unchecked."""
+
+    format: object = None
+    batch: object = None
+    dictionary: _HeaderDictionary
+
+
 def parse_header(data: bytes) -> Header:
     """Return the header of an archive that begins with these bytes. Raise ArchiveFault."""
     line, newline, _ = data[:HEADER].partition(b"\n")
     if not newline:
         raise ArchiveFault("has no header", torn=_begins_header(data))
     try:
-        named = object_of(strict_loads(line, max_bytes=HEADER))
+        named = read_record(_HeaderLine, strict_loads(line, max_bytes=HEADER))
     except InvalidJson as error:
         raise ArchiveFault(f"its header is not JSON: {error.message}") from error
-    if named.get("format") != FORMAT:
-        raise ArchiveFault(f"has the format {named.get('format')!r:.40}, not {FORMAT!r}")
-    size = object_of(named.get("dictionary")).get("bytes")
+    if named.format != FORMAT:
+        raise ArchiveFault(f"has the format {named.format!r:.40}, not {FORMAT!r}")
+    size = named.dictionary.bytes
     if type(size) is not int or not 0 <= size <= DICTIONARY:
         raise ArchiveFault(
             f"its dictionary has {size!r:.40} bytes, at most {DICTIONARY:,} are read"
         )
     begin = len(line) + 1
-    header = Header(_batch_of(named.get("batch")), data[begin : begin + size])
+    header = Header(_batch_of(named.batch), data[begin : begin + size])
     if len(header.dictionary) < size:
         raise ArchiveFault("its dictionary is cut off", torn=True)
     if header.line != data[:begin]:
