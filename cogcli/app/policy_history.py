@@ -6,9 +6,9 @@ from contextlib import closing
 from pathlib import Path
 
 from cogcli.base.errors import UnusableEnvironment
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import RunStarted
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedPolicy, start_of
@@ -90,7 +90,8 @@ def is_shadow_run(directory: Path) -> bool:
 
 def _read_policy(directory: Path) -> RecordedPolicy:
     """Return the policy in the first event of a run. Raise the errors of `read_governed_log`."""
-    return read_record(RecordedPolicy, object_of(_read_first(directory).payload).get("policy"))
+    started = read_record(RunStarted, _read_first(directory).payload)
+    return read_record(RecordedPolicy, started.policy)
 
 
 def _read_first(directory: Path) -> Event:

@@ -29,6 +29,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import RunRecovered
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
 from cogcli.episode.checkpoint import (
@@ -53,7 +54,7 @@ from cogcli.episode.log_lines import (
     is_foreign_line,
     is_torn,
     parse_line,
-    rules_of,
+    rules_of_line,
 )
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.verify.files import EpisodeFiles
@@ -292,17 +293,25 @@ def _read_blob(folder: Folder, kept: blobs.BlobFolder, name: str, number: int) -
     return data
 
 
+class _FirstLineOfRun(Record):
+    """The members of a log's first line that say how to continue it."""
+
+    phase: str = ""
+    payload: NamedRules
+
+
 def _rules_version(folder: Folder, first: Json) -> int:
     """Return the version of a log's rules, from its first line. Raise UnusableEnvironment if the line does not start a
     run, or if its rules are newer than this program.
     """
-    if first.get("phase") != "start":
+    named = read_record(_FirstLineOfRun, first)
+    if named.phase != "start":
         raise refusals.no_beginning_error(folder.path, event_of(first))
-    payload = first.get("payload")
-    named = read_record(NamedRules, payload).rules
-    if named > LATEST:
-        raise _bad_line(folder, 1, f"follows rules {named}, of a later version of cogcli")
-    return rules_of(payload)
+    if named.payload.rules > LATEST:
+        raise _bad_line(
+            folder, 1, f"follows rules {named.payload.rules}, of a later version of cogcli"
+        )
+    return rules_of_line(first)
 
 
 def _refuse_first(folder: Folder, findings: Iterable[Finding]) -> None:

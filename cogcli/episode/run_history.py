@@ -15,6 +15,8 @@ from cogcli.declarations.call_records import (
     WrittenFile,
 )
 from cogcli.declarations.events import RunStarted, RunTerminated, StepFinished, StepStarted
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import RecordedPolicy
 from cogcli.declarations.value_types import Json
 
 
@@ -199,8 +201,7 @@ class RunHistory:
     @property
     def is_shadow(self) -> bool:
         """Whether no rule of the run's pack was enforced."""
-        policy = self.start.policy if self.start else None
-        return bool(policy and policy.get("shadow"))
+        return self.start is not None and read_record(RecordedPolicy, self.start.policy).shadow
 
     @property
     def title(self) -> str:

@@ -11,7 +11,6 @@ from typing import Final
 import orjson
 
 from cogcli.base.canonical import digest
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
@@ -113,6 +112,12 @@ class EventReading:
                     else "names more than an event holds"
                 )
                 yield error_finding("blob.missing", EVENTS, number, message)
+
+
+class _RecordedEvidence(Record):
+    """The outcomes in the evidence of a projection. The other members are compared with the expected ones by name."""
+
+    outcomes: Json
 
 
 class LogReading:
@@ -290,20 +295,20 @@ class LogReading:
         snapshot = is_snapshot(event)
         state = ProjectedState(text, tuple(named), decision_files(self.fold), number - 1, snapshot)
         self.states.insert(0, state)
-        recorded = object_of(event.payload)
+        recorded = read_record(_RecordedEvidence, event.payload)
         outcomes = document["outcomes"]
         # Older logs hold all actions, however many.
-        whole = "actions" in object_of(recorded.get("outcomes"))
+        whole = "actions" in recorded.outcomes
         evidence = evidence_outcomes(outcomes, whole=whole)
         expected = {
             "status": outcomes["status"],
             "outcomes": snapshot_outcomes(outcomes) if snapshot else evidence,
             "links": document["links"],
         }
-        if "state" in recorded:  # older logs do not hold it
+        if "state" in recorded.json:  # older logs do not hold it
             expected["state"] = {"sha256": text.sha256, "size_bytes": text.size}
         for key, value in expected.items():
-            wanted, found = orjson.dumps(value), orjson.dumps(recorded.get(key))
+            wanted, found = orjson.dumps(value), orjson.dumps(recorded.json.get(key))
             if wanted != found:
                 message = f"its {key} does not match the log at this point"
                 yield error_finding(
