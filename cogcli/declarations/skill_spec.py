@@ -182,6 +182,11 @@ class StepConfig(Spec):
     """[Several at once](#scatter)."""
 
     @property
+    def is_loop(self) -> bool:
+        """Whether the step is repeated, for each item or while a condition holds."""
+        return self.foreach is not None or self.while_ is not None
+
+    @property
     def expression(self) -> str | None:
         """Return the expression of the condition; None if it is absent or a constant."""
         return _text_or_none(self.condition)

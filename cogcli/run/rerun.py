@@ -110,8 +110,7 @@ def find_open_loops(log: LogIndex, plan: StepPlan) -> set[str]:
     return {
         planned.step.id
         for planned in plan.steps
-        if planned.step.id not in log.results
-        and (planned.step.config.foreach is not None or planned.step.config.while_ is not None)
+        if planned.step.id not in log.results and planned.step.config.is_loop
     }
 
 

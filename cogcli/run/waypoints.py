@@ -19,7 +19,7 @@ from cogcli.specs.catalog import Catalog
 def has_foldable_loops(catalog: Catalog) -> bool:
     """Return whether the skills of a run have loops, and a waypoint may skip the rounds of every one of them."""
     configs = [step.config for skill in catalog.skills.values() for step in skill.steps]
-    loops = [each for each in configs if each.foreach is not None or each.while_ is not None]
+    loops = [each for each in configs if each.is_loop]
     collects = any(each.foreach is not None and each.foreach.collects for each in loops)
     return bool(loops) and not collects and all(each.router is None for each in loops)
 

@@ -183,8 +183,7 @@ def _open_names_of_step(step: Step) -> tuple[str, ...]:
     """Return the path of a step's name in a rule's data if the step is repeated, because each round has a different
     name.
     """
-    config = step.config
-    return ("call.step",) if config.foreach is not None or config.while_ is not None else ()
+    return ("call.step",) if step.config.is_loop else ()
 
 
 def _decide_step(

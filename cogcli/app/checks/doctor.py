@@ -246,16 +246,20 @@ def _check_trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
 def _check_registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
     for kind, count in [*found.counts.items(), ("policies", 0)]:
         own = [p for p in found.problems if _problem_kind(p) == kind and p.code not in CODES]
-        errors = [problem for problem in own if problem.severity == "E"]
-        warnings = len(own) - len(errors)
-        if errors:
-            summary = f"{count_of(len(errors), 'error')} in {count}"
-            yield DoctorCheck("registry", kind, "error", summary, *_summarize_problems(errors))
-        elif warnings:
-            summary = f"{count}, {count_of(warnings, 'warning')}"
-            yield DoctorCheck("registry", kind, "warning", summary, *_summarize_problems(own))
-        elif count or kind != "policies":
-            yield DoctorCheck("registry", kind, "ok", str(count))
+        if own or count or kind != "policies":
+            yield _check_kind(kind, count, own)
+
+
+def _check_kind(kind: str, count: int, problems: list[Problem]) -> DoctorCheck:
+    """Return the check of the specs of one kind, given their number and their problems."""
+    errors = [problem for problem in problems if problem.severity == "E"]
+    if errors:
+        summary = f"{count_of(len(errors), 'error')} in {count}"
+        return DoctorCheck("registry", kind, "error", summary, *_summarize_problems(errors))
+    if problems:
+        summary = f"{count}, {count_of(len(problems), 'warning')}"
+        return DoctorCheck("registry", kind, "warning", summary, *_summarize_problems(problems))
+    return DoctorCheck("registry", kind, "ok", str(count))
 
 
 def _describe_unusable_skills(check: RegistryCheck, needs: RequirementSearch) -> Iterator[str]:

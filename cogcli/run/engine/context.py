@@ -13,6 +13,8 @@ from cogcli.base.calls import (
     PageNotice,
     QuestionNotice,
     SampleNotice,
+    SampleReply,
+    SampleRequest,
     ServiceNotice,
 )
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
@@ -361,7 +363,8 @@ def _answered_question_drafts(notice: QuestionNotice, input_id: str) -> tuple[Dr
 
 def _sample_draft(notice: SampleNotice) -> Draft:
     """Return the event of a request of a service to the model."""
-    asked, reply = notice.request, notice.reply
+    asked = notice.request or SampleRequest((), 0)
+    reply = notice.reply or SampleReply("", "", "", 0, 0)
     sampled = CallSampled(
         step_id=notice.step_id,
         capability=notice.capability_id,
@@ -369,18 +372,16 @@ def _sample_draft(notice: SampleNotice) -> Draft:
         service=notice.service_id,
         attempt=notice.attempt,
         number=notice.number,
-        messages=[]
-        if asked is None
-        else [{"role": role, "text": text} for role, text in asked.messages],
-        max_tokens=None if asked is None else asked.max_tokens,
+        messages=[{"role": role, "text": text} for role, text in asked.messages],
+        max_tokens=asked.max_tokens or None,
         code=notice.code or None,
         message=notice.message or None,
-        text=None if reply is None or notice.code else reply.text,
-        finish=None if reply is None or notice.code else reply.finish,
-        model=None if reply is None else reply.model,
-        tokens_in=0 if reply is None else reply.tokens_in,
-        tokens_out=0 if reply is None else reply.tokens_out,
-        cost_microusd=None if reply is None else reply.cost_microusd,
+        text=None if notice.code else reply.text,
+        finish=None if notice.code else reply.finish,
+        model=reply.model or None,
+        tokens_in=reply.tokens_in,
+        tokens_out=reply.tokens_out,
+        cost_microusd=reply.cost_microusd,
         duration_ms=notice.duration_ms,
     )
     return draft_of(sampled, notice.run_id, step_id=notice.step_id)

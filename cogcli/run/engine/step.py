@@ -59,8 +59,7 @@ def _find_limit(run: Run, planned: PlannedStep) -> float | None:
     """Return the time limit in seconds of a step, or None. A loop has no limit, since each of its invocations has
     one.
     """
-    config = planned.step.config
-    if config.foreach is not None or config.while_ is not None:
+    if planned.step.config.is_loop:
         return None
     return run.step_limit(planned, run.path(planned.step.id))
 

@@ -81,4 +81,5 @@ def _select_reported_problems(context: CheckContext, problems: list[Problem]) ->
     if only is None:
         return problems
     described = {file for file, services in documents.items() if not only.isdisjoint(services)}
-    return [p for p in problems if p.file in only or p.file in described]
+    reported = described.union(only)
+    return [p for p in problems if p.file in reported]
