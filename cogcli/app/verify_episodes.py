@@ -135,7 +135,7 @@ class EpisodeVerifier(NamedTuple):
     def verify(self, directories: list[Path]) -> Iterator[VerifyResult]:
         """Yield the result for each episode.
 
-        An episode that cannot be read has a finding. If it is the only one, raise CogcliError."""
+        An episode that cannot be read has a finding. If only one directory is given, raise CogcliError instead."""
         seals: dict[str, tuple[Path, str]] = {}
         for directory in directories:
             try:

@@ -32,7 +32,7 @@ _OWN: Final = (
 """Members of a placement that its line shows in another form, or not at all."""
 
 
-def explained_lines(explanation: Json, *, width: int | None) -> list[StyledLine]:
+def explanation_lines(explanation: Json, *, width: int | None) -> list[StyledLine]:
     """Return the lines for the origin of a context, its stages with the parts that each removed,
     and each part with its reason.
     """

@@ -45,7 +45,7 @@ def draft_of(
     metrics: Json | None = None,
     phase: str = "",
 ) -> Draft:
-    """Return an event with this payload. Speaker and phase default to those of the event type."""
+    """Return the draft of an event with this payload. Speaker and phase default to those of the event type."""
     kind = payload.event
     return Draft(
         kind.name,

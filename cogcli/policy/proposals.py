@@ -57,14 +57,14 @@ class MemoryProposal(NamedTuple):
         """
         return self.memory_class == "preference" or self.tier == "working"
 
-    def verdict_on(self, others: Iterable[MemoryProposal], at: str = "") -> str:
-        """Return its relation to promoted memory with another value: none, conflicts or supersedes. `at` is the time of
-        a person's decision about it, by default its own time.
+    def relation_to(self, others: Iterable[MemoryProposal], decided_at: str = "") -> str:
+        """Return how the proposal relates to promoted memory with another value: `none`, `conflicts` or `supersedes`.
+        `decided_at` is the time of a person's decision; the default is the proposal's own time.
         """
         times = [other.at for other in others]
         if not times:
             return "none"
-        is_newer = all(other <= (at or self.at) for other in times)
+        is_newer = all(other <= (decided_at or self.at) for other in times)
         is_correction = self.memory_class == "correction"
         return "supersedes" if is_correction or (self.replaces and is_newer) else "conflicts"
 

@@ -299,11 +299,11 @@ class RunPolicy:
         needs_user = is_above(call.approval_mode, "network") and not call.named_user
         return "named_user" if needs_user else ""
 
-    def _may_mask(self, called: str) -> bool:
+    def _may_mask(self, called_id: str) -> bool:
         """Return whether an output can be masked before it is recorded. The steps of a skill are recorded before the
         skill has an output. Edition 1 masked nothing.
         """
-        return self.edition >= LATEST_EDITION and not called.startswith(NESTED)
+        return self.edition >= LATEST_EDITION and not called_id.startswith(NESTED)
 
     def _judge_own_skill(self, data: Json) -> Verdict | None:
         """Return the verdict on the skill that the run executes; None if the skill is allowed or is not a tool. The

@@ -135,8 +135,8 @@ class ReplaySink:
             raise EndOfLog
         if end is None or log.ended.follows_signal(end):
             # Cancelled twice, without a grace period: the answer never came.
-            self._cancel_like_log()
-            self._cancel_like_log()
+            self._repeat_recorded_cancel()
+            self._repeat_recorded_cancel()
         elif key not in log.closings and not _is_end_by_timeout(end):
             raise EffectInDoubtError(
                 "effect.in-doubt", "whether it happened was never known", left=True
@@ -146,7 +146,7 @@ class ReplaySink:
             attempt.cancel.hold_back("cancelled before it left")
         raise CallNeverAnswered
 
-    def _cancel_like_log(self) -> None:
+    def _repeat_recorded_cancel(self) -> None:
         if self._signal is not None:
             self._control.cancel(self._signal)
 
@@ -178,7 +178,7 @@ class ReplaySink:
         if self._is_before_signal(recorded):
             self._due_before_signal -= 1
             if not self._due_before_signal and not self._control.signals:
-                self._cancel_like_log()
+                self._repeat_recorded_cancel()
         return recorded
 
     def _accept_unrecorded(self, draft: Draft) -> Event:
@@ -186,7 +186,7 @@ class ReplaySink:
         the same errors as `append`."""
         if self._starts_after_signal(draft):
             if not self._control.signals:
-                self._cancel_like_log()
+                self._repeat_recorded_cancel()
             raise Cancelled(external=True)
         if self._may_be_missing(draft):
             return _event_outside_log(draft)

@@ -29,7 +29,7 @@ from cogcli.scale.batch_folder import HEADER, LINES, SUMS, BatchFolder, Shard, r
 from cogcli.scale.batch_request import STDOUT
 from cogcli.scale.identity import BatchKey, LineTask, created_ms_of, line_hash
 from cogcli.scale.input_lines import open_input, read_checked_lines
-from cogcli.scale.ledger import LedgerEntry, place_in_archive
+from cogcli.scale.ledger import LedgerEntry, archive_location
 from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_result import read_tags, result_from_entry, result_from_episode
 from cogcli.scale.line_set import LineSet
@@ -290,7 +290,7 @@ class _BatchCheck:
             return False
         with open_cached_archive(path) as archive:
             place = archive.find(entry.episode or "")
-        return place is None or place_in_archive(path.name, place.offset) != entry.at
+        return place is None or archive_location(path.name, place.offset) != entry.at
 
     def _path_of(self, entry: LedgerEntry) -> Path:
         """Return the path of an episode: its folder, its place in the archive of the entry, or in another one."""

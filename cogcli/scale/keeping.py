@@ -30,7 +30,7 @@ from cogcli.episode.removal import remove_leftovers
 from cogcli.scale.batch_folder import BatchFolder, Shard
 from cogcli.scale.closed_lines import close_lines, read_last_closed_line
 from cogcli.scale.identity import BatchKey, line_of_episode
-from cogcli.scale.ledger import AnyEntry, Ledger, LedgerEntry, MovedEntry, archive_of_place
+from cogcli.scale.ledger import AnyEntry, Ledger, LedgerEntry, MovedEntry, archive_of_location
 from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_set import LineSet
 from cogcli.scale.totals import Totals
@@ -216,7 +216,7 @@ class BatchKeeper:
     def _append_one(self, line: int, candidate: _MovableEpisode) -> str:
         directory = self._runs_dir / candidate.episode
         if candidate.is_found and (at := self._archive.find(candidate.episode)):
-            archive = self._archive.directory / archive_of_place(at)
+            archive = self._archive.directory / archive_of_location(at)
             return at if not directory.is_dir() or is_archived_as(directory, archive) else ""
         try:
             row = read_row(directory)
@@ -233,7 +233,7 @@ class BatchKeeper:
 
     def _remove_episode(self, episode: str, at: str) -> None:
         if at:
-            archive = self._archive.directory / archive_of_place(at)
+            archive = self._archive.directory / archive_of_location(at)
             remove_archived_folder(self._runs_dir / episode, archive)
 
     # -- the end -------------------------------------------------------------------------------------------------------

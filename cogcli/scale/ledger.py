@@ -82,7 +82,7 @@ class LedgerEntry(NamedTuple):
     @property
     def archive(self) -> str:
         """The name of the archive that its episode was written to. Empty for a folder."""
-        return archive_of_place(self.at)
+        return archive_of_location(self.at)
 
     @property
     def is_final(self) -> bool:
@@ -101,13 +101,13 @@ class LedgerEntry(NamedTuple):
         return payload if self.error is None else {**payload, "error": self.error}
 
 
-def place_in_archive(archive: str, offset: int) -> str:
-    """Return the `at` of an episode in an archive of the batch."""
+def archive_location(archive: str, offset: int) -> str:
+    """Return the location of an episode in an archive of the batch, as `ARCHIVE:OFFSET`."""
     return f"{archive}:{offset}"
 
 
-def archive_of_place(at: str) -> str:
-    """Return the name of the archive in an `at`. Empty for a folder."""
+def archive_of_location(at: str) -> str:
+    """Return the name of the archive in the location of an episode. Empty for a folder."""
     found = _AT.fullmatch(at)
     return found[1] or "" if found else ""
 
@@ -138,7 +138,7 @@ def parse_moved(json: Json) -> MovedEntry | None:
     if not (type(line) is int and type(attempt) is int and 1 <= line <= MOST_LINES):
         return None
     if not (
-        type(episode) is str and is_own_id(episode) and type(at) is str and archive_of_place(at)
+        type(episode) is str and is_own_id(episode) and type(at) is str and archive_of_location(at)
     ):
         return None
     return MovedEntry(line, attempt, episode, at)

@@ -16,7 +16,7 @@ from cogcli.episode.archive.reader import Archive
 from cogcli.episode.archive.writer import ArchiveSeries, ArchiveWriter
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.scale.identity import BatchKey, line_of_episode
-from cogcli.scale.ledger import archive_of_place, place_in_archive
+from cogcli.scale.ledger import archive_location, archive_of_location
 
 
 class LineArchive:
@@ -33,12 +33,12 @@ class LineArchive:
         Raise UnusableEnvironment `archive.refused` or `env.disk`.
         """
         place = self._series.append_folder(folder, line=line)
-        return place_in_archive(place.path.name, place.offset)
+        return archive_location(place.path.name, place.offset)
 
     def find(self, episode_id: str) -> str:
         """Return the `at` of an episode. Empty if no archive has it."""
         place = self._series.find(episode_id)
-        return "" if place is None else place_in_archive(place.path.name, place.offset)
+        return "" if place is None else archive_location(place.path.name, place.offset)
 
     def sync(self) -> None:
         """Make the episodes that this process appended survive a power loss. Raise UnusableEnvironment `env.disk`."""
@@ -50,7 +50,7 @@ class LineArchive:
 
     def path_of(self, at: str, episode_id: str) -> Path:
         """Return the path of an episode, according to its `at`. If the episode also has a folder, return the folder."""
-        folder, archive = self._runs_dir / episode_id, archive_of_place(at)
+        folder, archive = self._runs_dir / episode_id, archive_of_location(at)
         if not archive or folder.is_dir():
             return folder
         return self.directory / archive / episode_id
@@ -71,7 +71,7 @@ class LineArchive:
                 for record, place in archive.contents.records.items():
                     line = line_of_episode(key, episode_of_key(record))
                     if line:
-                        yield line, place_in_archive(path.name, place.offset)
+                        yield line, archive_location(path.name, place.offset)
 
     def index_files(self) -> None:
         """Write the index of each archive whose writer was killed. Raise UnusableEnvironment `env.disk`."""

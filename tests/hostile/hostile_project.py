@@ -106,7 +106,7 @@ def list_services(outside: Path, marks: Path) -> dict[str, dict[str, Any]]:
         "rpc": rpc,
         "rpc_base": {"kind": "openrpc", "base_url": f"{URL}/rpc", "spec_ref": "link/rpc.json",
         "auth_ref": "env:A_CANARY"},
-        "tools": {"kind": "mcp", "url": f"{URL}/mcp", "auth_ref": "A_CANARY"},
+        "tools": {"kind": "mcp", "url": f"{URL}/mcp", "auth_ref": "A_CANARY", "sampling": "allow"},
         "tools_login": {
             "kind": "mcp", "url": f"{URL}/mcp",
             "login": {

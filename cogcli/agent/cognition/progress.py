@@ -14,9 +14,9 @@ from cogcli.agent.cognition.ends import (
 from cogcli.agent.cognition.escalation import Escalation
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
+from cogcli.agent.cognition.phase_times import PhaseTimes
 from cogcli.agent.cognition.planner import Candidate, Planner, TurnPlan, decision_of
 from cogcli.agent.cognition.reasoning import Reasoning
-from cogcli.agent.cognition.stage_times import StageTimes
 from cogcli.agent.cognition.turn_record import TurnRecord
 from cogcli.agent.context.contradictions import KnownContradictions
 from cogcli.agent.prompts import LOOP
@@ -112,7 +112,7 @@ class Progress:
         self.last_gap = ""
         """The need that the last replan did not meet: a capability, or the goal."""
         started = root.engine.sink.history() if root.engine.dispatcher is not None else ()
-        self.stages = StageTimes(started)
+        self.stages = PhaseTimes(started)
         """The times of the lifecycle phases of this turn."""
         self.denied_gap = ""
         """The capability that the policy gate denied in this turn. Empty if there is none."""

@@ -132,14 +132,14 @@ class MemoryStore:
         with self._database.writing() as connection:
             stored = _require_proposal(connection, tenant_id, id, user_id)
             if stored.state == "promoted":
-                return Decision(stored, False, _other_values(connection, stored))
+                return Decision(stored, False, _find_differing_memory(connection, stored))
             made = stored.proposal
             if not (made.consent or made.memory_class in consent):
                 raise _no_consent(stored)
             stored = _compare_with_memory(
                 connection, stored._replace(proposal=made._replace(consent=True)), at
             )
-            existing = _other_values(connection, stored)
+            existing = _find_differing_memory(connection, stored)
             return Decision(_write_decision(connection, stored, "promoted", by, at), True, existing)
 
     def reject(
@@ -170,7 +170,7 @@ class MemoryStore:
             runs = connection.execute(
                 "SELECT run_id FROM proposed_in WHERE proposal_id = ? ORDER BY rowid", (id,)
             ).fetchall()
-            return Decision(stored, False, _other_values(connection, stored)), tuple(
+            return Decision(stored, False, _find_differing_memory(connection, stored)), tuple(
                 str(run) for (run,) in runs
             )
 
@@ -242,7 +242,7 @@ def _require_proposal(
     return stored
 
 
-def _other_values(
+def _find_differing_memory(
     connection: sqlite3.Connection, stored: StoredProposal
 ) -> tuple[StoredProposal, ...]:
     """Return the promoted memory with another value of the same predicate."""
@@ -265,10 +265,10 @@ def _compare_with_memory(
     connection: sqlite3.Connection, stored: StoredProposal, at: str = ""
 ) -> StoredProposal:
     """Return the proposal with its contradictions now, and whether it supersedes them."""
-    others = _other_values(connection, stored)
+    others = _find_differing_memory(connection, stored)
     existing = [other.proposal_id for other in others]
     known = (other.proposal._replace(at=other.stands_since) for other in others)
-    verdict = stored.proposal.verdict_on(known, at)
+    verdict = stored.proposal.relation_to(known, at)
     return stored._replace(contradiction={"existing": existing, "verdict": verdict})
 
 
@@ -366,7 +366,7 @@ def _supersede_contradicted(
 ) -> None:
     """Replace the contradicted memory by a proposal. The old memory stays in the history."""
     why = f"superseded by {stored.proposal_id}"
-    for other in _other_values(connection, stored):
+    for other in _find_differing_memory(connection, stored):
         person = "" if other.decided_by == CODE else f"; promoted by {other.decided_by} before"
         gone = other._replace(state="superseded", decided_by=by, decided_at=at, reason=why + person)
         _write_row(connection, gone)

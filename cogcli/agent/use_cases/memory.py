@@ -173,7 +173,7 @@ def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
     if decision.stored.state != "proposed":
         return []
     proposal = decision.stored.proposal
-    verdict = proposal.verdict_on(other.proposal for other in decision.existing)
+    verdict = proposal.relation_to(other.proposal for other in decision.existing)
     return list(proposal.promotion_obstacles(layer, verdict))
 
 

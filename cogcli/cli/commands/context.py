@@ -13,7 +13,7 @@ from cogcli.app.packs import find_pack
 from cogcli.base.errors import NO, OK, VETOED, UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
-from cogcli.cli.context_view import answer_lines, difference_lines, explained_lines
+from cogcli.cli.context_view import answer_lines, difference_lines, explanation_lines
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import read_json_flag
 from cogcli.cli.options import OUTPUT, Episode, argument, command, integer, switch, text
@@ -102,7 +102,7 @@ def explain(
     context.own["context"] = explained
     width = context.screen.out.width
     context.answer(
-        answer_lines(explained, width) if why else explained_lines(explained, width=width)
+        answer_lines(explained, width) if why else explanation_lines(explained, width=width)
     )
     return OK
 

@@ -18,7 +18,7 @@ _WIDTH: Final = len("ev_") + 26
 
 
 class EventIds:
-    """A set of event ids."""
+    """A set of event ids. Its older ids are in a temporary file, so that a long log needs little memory."""
 
     def __init__(self) -> None:
         self._recent: dict[str, None] = {}

@@ -211,7 +211,7 @@ class LineCheck:
             )
 
     def _check_membership(self, number: int, found: _LineMembers) -> Iterator[Finding]:
-        """Yield a finding if the line has another episode or trace than the previous lines."""
+        """Yield a finding if the line belongs to another episode or trace than the lines before it."""
         episode, trace = found.episode_id, found.trace_id
         if not self.chained:
             # Other tools need not repeat the members of an earlier line.

@@ -23,7 +23,7 @@ from cogcli.protocols.contract_finding import (
     document_finding,
 )
 from cogcli.protocols.mcp.tool_definition import ToolDefinition, ToolHints
-from cogcli.protocols.openapi.contract import object_findings
+from cogcli.protocols.openapi.contract import check_object_members
 from cogcli.protocols.pythoncall.contract import function_findings
 from cogcli.specs.lock import READ_ONLY, read_locked_tools
 from cogcli.specs.module_lookup import module_file
@@ -101,7 +101,7 @@ def _tool_findings(
     parts = {key: key for key in binding.request}
     definition = read_record(ToolDefinition, tool)
     described = (_usable_schema(definition.inputSchema), _usable_schema(definition.outputSchema))
-    yield from object_findings(described[0], parts, taken, title, "wire.parameter")
+    yield from check_object_members(described[0], parts, taken, title, "wire.parameter")
     reply = _body_schema(binding.metadata.response_mode, definition.outputSchema)
     yield OperationContract(title, taken, (reply,), described=described)
 

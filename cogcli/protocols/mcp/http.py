@@ -39,7 +39,7 @@ from cogcli.protocols.mcp.traffic import (
     McpExchange,
     McpFault,
     McpTraffic,
-    Stream,
+    TransportEnd,
     error_message,
     fault_of,
     frame_fault,
@@ -287,7 +287,7 @@ def _content_type(response: AsyncResponse) -> str:
     return response.headers.get("content-type", "").lower()
 
 
-class _HttpWriter(Stream):
+class _HttpWriter(TransportEnd):
     """The outgoing side: it registers a call's frame by id and adds the headers of its binding."""
 
     def __init__(self, inner: WriteStream[SessionMessage], traffic: McpTraffic) -> None:

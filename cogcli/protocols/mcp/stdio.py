@@ -37,7 +37,7 @@ from cogcli.protocols.mcp.traffic import (
     GuardedRead,
     McpFault,
     McpTraffic,
-    Stream,
+    TransportEnd,
     error_message,
     id_in,
     read_frame,
@@ -275,7 +275,7 @@ class Stdio(McpTransport):
             await asyncio.sleep(_POLL_SECONDS)
 
 
-class _Stdin(Stream):
+class _Stdin(TransportEnd):
     """The outgoing side. It writes a frame to the pipe whole, so that a cancelled call leaves no
     partial frame. Closing it does nothing, because the pipe closes with the program."""
 

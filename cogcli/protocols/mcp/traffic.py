@@ -239,8 +239,8 @@ class McpTraffic:
         return exchange.notices + self._notices[exchange.noted_from :] + notices
 
 
-class Stream:
-    """One side of a transport, as the SDK enters and leaves it: leaving closes it."""
+class TransportEnd:
+    """Base class for one end of a transport: a context manager that calls `aclose` on exit, as the SDK requires."""
 
     async def aclose(self) -> None:
         """Close this side."""
@@ -262,7 +262,7 @@ def frame_of(message: JSONRPCMessage, end: bytes = b"") -> bytes:
     return frame
 
 
-class GuardedRead(Stream):
+class GuardedRead(TransportEnd):
     """The incoming side of a transport, which the SDK reads; it applies the rules of this module."""
 
     def __init__(

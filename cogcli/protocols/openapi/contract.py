@@ -269,8 +269,14 @@ def _body_findings(
         yield from _part_findings(whole[0], parts)
         taken[whole[0]] = OperationInput("body", body.required, body.schema)
     else:
-        yield from object_findings(
-            body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed
+        yield from check_object_members(
+            body.schema,
+            parts,
+            taken,
+            title,
+            "wire.body",
+            prefix="body.",
+            already_reported=blamed,
         )
 
 
@@ -321,19 +327,21 @@ def _part_findings(whole: str, parts: dict[str, str]) -> Iterator[ContractFindin
         yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
 
 
-def object_findings(
+def check_object_members(
     schema: object,
     parts: dict[str, str],
-    taken: dict[str, OperationInput],
+    inputs: dict[str, OperationInput],
     title: str,
     code: str,
     *,
     prefix: str = "",
-    blamed: Collection[str] = (),
+    already_reported: Collection[str] = (),
 ) -> Iterator[ContractFinding]:
-    """Yield the findings about an object that several keys form; `parts` maps a member to its key."""
+    """Yield the findings about an object that is built from several keys of a request, and add each known member to
+    `inputs`. `parts` maps a member to its key. Members in `already_reported` are not reported as missing.
+    """
     inside = members(schema)
-    for name in sorted(inside.required - parts.keys() - {*blamed}):
+    for name in sorted(inside.required - parts.keys() - {*already_reported}):
         message = f"{title} requires `{prefix}{name}`, which is not given"
         yield ContractFinding(
             code, "E", ("request",), message, f"add {prefix}{name} to request", key=True
@@ -342,7 +350,9 @@ def object_findings(
         own = inside.properties.get(name)
         if own is not None:
             deprecated = value_at(own, "deprecated") is True
-            taken[key] = OperationInput(f"{prefix}{name}", name in inside.required, own, deprecated)
+            inputs[key] = OperationInput(
+                f"{prefix}{name}", name in inside.required, own, deprecated
+            )
         elif inside.plain and (inside.closed or inside.properties):
             severity: Severity = "E" if inside.closed else "W"
             verb = "takes no" if inside.closed else "does not name"

@@ -23,7 +23,7 @@ _UNREAD: Final = (-32700, -32600)
 
 
 def is_error(value: object, id: int) -> bool:
-    """Return whether a body is a well-formed error for this call; then it counts under any HTTP status."""
+    """Return whether a body is a well-formed error for this call. Such an error is used, whatever the HTTP status."""
     return _find_fault(value, id) == "" and read_answer(value).error is not None
 
 

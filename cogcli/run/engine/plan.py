@@ -93,17 +93,15 @@ class PlannedStep(NamedTuple):
 
 
 class StepPlan(NamedTuple):
-    """The steps in plan order.
-
-    The other members are indexed by position: dependents, number of dependencies, and the bit set of steps that
-    must write first.
-    """
+    """The steps of a skill in plan order. The members after `steps` are indexed by position in that order."""
 
     skill: Skill
     steps: tuple[PlannedStep, ...]
     dependents: tuple[tuple[int, ...], ...]
     waiting_on: tuple[int, ...]
+    """The number of steps on which each depends."""
     writes_after: Mapping[int, int]
+    """The steps that must write before a step, as a bit set."""
 
 
 def plan_skill(

@@ -48,8 +48,8 @@ def ask_probe(
 
 
 def is_promise(resolution: DoubtResolution) -> bool:
-    """Return whether the resolution is a service's promise that the call can no longer take effect, since its key
-    is closed.
+    """Return whether the resolution is a service's promise that the call can no longer take effect, because the service
+    refuses its idempotency key from now on.
     """
     return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
 

@@ -83,7 +83,7 @@ def test_a_newer_preference_and_a_correction_take_the_place_of_what_is_known(
     members: dict[str, Any], others: tuple[str, ...], at: str, verdict: str
 ) -> None:
     known = [_made("phone")._replace(at=each) for each in others]
-    assert _made(**members).verdict_on(known, at) == verdict
+    assert _made(**members).relation_to(known, at) == verdict
 
 
 def test_a_repeat_adds_evidence_and_confidence_and_takes_the_stricter_class() -> None:

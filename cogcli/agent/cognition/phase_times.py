@@ -15,8 +15,10 @@ from cogcli.declarations.events import row_of
 from cogcli.declarations.pack_spec import PHASES
 
 
-class StageTimes:
-    """The milliseconds of each phase of the current turn. `earlier` are the events of the log before it."""
+class PhaseTimes:
+    """Milliseconds spent in each phase of the current turn, without idle time. `earlier` contains the events of the log
+    before this turn.
+    """
 
     def __init__(self, earlier: Iterable[Event] = ()) -> None:
         self.milliseconds: dict[str, int] = {}
