@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from functools import cache
+from threading import RLock
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -26,17 +27,20 @@ from cogcli.specs.shape import (
 
 _SHAPES: Final[dict[type[Spec], RecordShape]] = {}
 """By class. A shape may contain itself, as fields do in `items`, so it is registered before it is complete."""
+_BUILDING: Final = RLock()
+"""Held while a shape is built, so that no other thread checks a file against an incomplete one."""
 
 
 def shape_of_spec(cls: type[Spec]) -> RecordShape:
     """Return the shape of a declared class. Each call returns the same object."""
-    if cls not in _SHAPES:
-        shape = _SHAPES[cls] = RecordShape({}, cls.thing, cls.other_members)
-        hints = hints_of(cls)
-        for field in fields_of(cls):
-            if field.file_key.in_file:
-                shape.keys[field.key] = _build_key(cls, field, hints[field.name])
-    return _SHAPES[cls]
+    with _BUILDING:
+        if cls not in _SHAPES:
+            shape = _SHAPES[cls] = RecordShape({}, cls.thing, cls.other_members)
+            hints = hints_of(cls)
+            for field in fields_of(cls):
+                if field.file_key.in_file:
+                    shape.keys[field.key] = _build_key(cls, field, hints[field.name])
+        return _SHAPES[cls]
 
 
 def with_protocols(shape: RecordShape, protocols: Collection[str]) -> RecordShape:
