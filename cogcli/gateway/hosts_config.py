@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ import orjson
 from cogcli.app.settings import Settings
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import UnreadableFile, read_regular, write_atomic
+from cogcli.base.links import require_inside
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.value_types import Json
@@ -26,6 +28,7 @@ from cogcli.specs.unchecked import list_at, object_at, objects_at, text_at
 MARGIN_SECONDS: Final = 5
 """Seconds by which the host waits longer than the hook."""
 _LIMIT: Final = 4 * 1024 * 1024
+_NEW_MODE: Final = 0o644
 _DENIED_BY_SHELL: Final = "exit 2"
 _COPILOT_DENIAL: Final = (
     """echo '{"permissionDecision":"deny","permissionDecisionReason":"cogcli did not run"}'"""
@@ -168,8 +171,25 @@ def write_config(settings: Settings, host: AgentHost, flags: Sequence[str]) -> s
 def write_document(settings: Settings, path: str, document: Json) -> None:
     """Write a host's file of the project. Raise UnusableEnvironment `env.disk`, `project.link`."""
     data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    write_file(settings, path, data)
+
+
+def write_file(settings: Settings, path: str, data: bytes) -> None:
+    """Write a host's file of the project. A file that exists keeps its permissions, since it may hold secrets. Raise
+    UnusableEnvironment `env.disk`, `project.link`.
+    """
+    folder = require_inside(os.path.dirname(path), settings.bound)
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomic(path, data, mode=0o644, bound=settings.bound)
+        os.makedirs(folder, exist_ok=True)
+        write_atomic(path, data, mode=_mode_of(path), bound=settings.bound)
     except OSError as error:
         raise UnusableEnvironment("env.disk", f"{path} cannot be written: {error}") from error
+
+
+def _mode_of(path: str) -> int:
+    """Return the permissions of a file; those of a new one if there is none, or a link, which is replaced."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return _NEW_MODE
+    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else _NEW_MODE

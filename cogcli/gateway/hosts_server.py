@@ -5,6 +5,7 @@ Other servers of the host's file stay in it, since the gateway may read them the
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,13 +16,15 @@ from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.value_types import Json
+from cogcli.gateway import codex_file
 from cogcli.gateway.hosts import AgentHost
-from cogcli.gateway.hosts_config import write_document
+from cogcli.gateway.hosts_config import write_document, write_file
 from cogcli.specs.unchecked import object_at
 
 NAME: Final = "cogcli"
 """The name of the gateway among the servers of a host."""
 SERVERS: Final = "mcpServers"
+CODEX: Final = "codex"
 _LIMIT: Final = 4 * 1024 * 1024
 SERVER_FILES: Final[Mapping[str, str]] = {
     "claude-code": ".mcp.json",
@@ -38,14 +41,24 @@ def build_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> J
     `read_servers`.
     """
     words = ["gateway", "serve", *_from_flag(settings, host), *flags]
-    return {SERVERS: {NAME: {"command": "cogcli", "args": words}}}
+    servers = codex_file.SERVERS if host.name == CODEX else SERVERS
+    return {servers: {NAME: {"command": "cogcli", "args": words}}}
+
+
+def format_document(document: Json) -> str:
+    """Return the hooks or the server for a host's file in the language of that file."""
+    if codex_file.SERVERS in document:
+        return codex_file.format_server(NAME, document[codex_file.SERVERS][NAME])
+    return json.dumps(document, indent=2) + "\n"
 
 
 def write_server_file(settings: Settings, host: AgentHost, flags: Sequence[str]) -> str:
     """Merge the gateway into a host's file of the project, and return its path.
 
-    Raise UsageError for a host whose file is not JSON, UnusableEnvironment `gateway.file`, `env.disk`, `project.link`.
+    Raise UsageError for a host whose file is not known, UnusableEnvironment `gateway.file`, `env.disk`, `project.link`.
     """
+    if host.name == CODEX:
+        return _write_codex_file(settings, host, flags)
     file = SERVER_FILES.get(host.name)
     if file is None:
         hint = f"copy it yourself: cogcli gateway config {host.name} --server"
@@ -56,6 +69,15 @@ def write_server_file(settings: Settings, host: AgentHost, flags: Sequence[str])
     own = build_server(settings, host, flags)
     document[SERVERS] = {**object_at(document, SERVERS), **own[SERVERS]}
     write_document(settings, path, document)
+    return path
+
+
+def _write_codex_file(settings: Settings, host: AgentHost, flags: Sequence[str]) -> str:
+    path = os.path.join(_project_folder(settings), codex_file.FILE)
+    server = build_server(settings, host, flags)[codex_file.SERVERS][NAME]
+    content = codex_file.add_server(path, NAME, server)
+    if content is not None:
+        write_file(settings, path, content)
     return path
 
 

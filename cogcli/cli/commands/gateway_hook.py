@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 from cogcli.base.errors import NO, OK
@@ -13,7 +12,7 @@ from cogcli.gateway.hook_client import run_hook
 from cogcli.gateway.hook_marks import find_host, set_marks
 from cogcli.gateway.hosts_config import build_config, write_config
 from cogcli.gateway.hosts_doctor import check_host, has_fault
-from cogcli.gateway.hosts_server import build_server, write_server_file
+from cogcli.gateway.hosts_server import build_server, format_document, write_server_file
 
 Host = Annotated[str, argument("HOST")]
 Hold = Annotated[
@@ -99,7 +98,7 @@ def show_config(
     document = build_server(settings, found, flags) if server else build_config(found, flags)
     context.own["config"] = document
     if not write:
-        context.answer(json.dumps(document, indent=2) + "\n")
+        context.answer(format_document(document))
         return OK
     write_file = write_server_file if server else write_config
     path = settings.display_path(write_file(settings, found, flags))

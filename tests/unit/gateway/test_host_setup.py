@@ -25,7 +25,12 @@ from cogcli.gateway.hosts_config import (
     write_config,
 )
 from cogcli.gateway.hosts_doctor import VERSIONS, check_host, has_fault
-from cogcli.gateway.hosts_server import SERVER_FILES, build_server, write_server_file
+from cogcli.gateway.hosts_server import (
+    SERVER_FILES,
+    build_server,
+    format_document,
+    write_server_file,
+)
 
 NAMES = sorted(HOSTS)
 posix = pytest.mark.skipif(sys.platform == "win32", reason="hosts start a shell")
@@ -146,8 +151,83 @@ def test_a_file_that_config_cannot_read_or_write_is_left_alone(tmp_path: Path) -
         assert caught.value.code == "gateway.file"
         assert path.read_text() == content
     with pytest.raises(UsageError):
+        write_server_file(settings, HOSTS["copilot"], [])
+    assert "mcpServers" in build_server(settings, HOSTS["copilot"], [])
+
+
+CODEX_TABLE = '[mcp_servers.cogcli]\ncommand = "cogcli"\nargs = ["gateway", "serve"]\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "# mine\nmodel = 'm'  # kept\r\n",
+        '[mcp_servers.git]\ncommand = "x"',
+        '[a]\nb = """\n[c]\n"""\n',
+    ],
+)
+def test_a_table_is_added_to_the_file_of_codex_and_no_byte_changes(
+    content: str, tmp_path: Path
+) -> None:
+    settings, path = settings_in(tmp_path), tmp_path / ".codex/config.toml"
+    path.parent.mkdir()
+    if content:
+        path.write_bytes(content.encode())
+    for _ in range(2):
+        assert write_server_file(settings, HOSTS["codex"], []) == str(path)
+        written = path.read_bytes().decode()
+        assert written.startswith(content)
+        assert written.endswith(CODEX_TABLE)
+        assert written.count("[mcp_servers.cogcli]") == 1
+    assert format_document(build_server(settings, HOSTS["codex"], [])) == CODEX_TABLE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a = ",
+        b"\xff",
+        b"mcp_servers = 1",
+        b"mcp_servers = {git = {command = 'x'}}",
+        b"[[mcp_servers]]",
+        b"[mcp_servers.cogcli]\ncommand = 'other'",
+        b"[" * 5000,
+    ],
+)
+def test_a_file_of_codex_that_cannot_be_extended_is_left_alone(
+    content: bytes, tmp_path: Path
+) -> None:
+    settings, path = settings_in(tmp_path), tmp_path / ".codex/config.toml"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(UnusableEnvironment) as caught:
         write_server_file(settings, HOSTS["codex"], [])
-    assert "mcpServers" in build_server(settings, HOSTS["codex"], [])
+    assert caught.value.code == "gateway.file"
+    assert "cogcli gateway config codex --server" in caught.value.hint
+    assert path.read_bytes() == content
+
+
+@posix
+def test_a_file_of_a_host_keeps_its_permissions(tmp_path: Path) -> None:
+    settings, path = settings_in(tmp_path), tmp_path / CONFIGS["gemini-cli"].file
+    write_config(settings, HOSTS["gemini-cli"], [])
+    assert path.stat().st_mode & 0o777 == 0o644
+    path.chmod(0o600)
+    write_server_file(settings, HOSTS["gemini-cli"], [])
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@posix
+def test_no_folder_is_made_outside_the_project(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    settings = settings_in(project)
+    (project / ".codex").symlink_to(tmp_path / "outside")
+    with pytest.raises(CogcliError) as caught:
+        write_server_file(settings, HOSTS["codex"], [])
+    assert caught.value.code == "project.link"
+    assert not (tmp_path / "outside").exists()
 
 
 def claude(hook: dict[str, Any], **entry: Any) -> dict[str, Any]:
