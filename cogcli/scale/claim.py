@@ -99,12 +99,9 @@ def _claim_once(runs_dir: Path, episode_id: str, is_closed: Callable[[], bool]) 
     """Return the claim; None if another process removed the folder in the meantime. Raise OSError."""
     with Folder.open(runs_dir, make=True) as runs:
         try:
-            folder = runs.make(episode_id)
-        except FileExistsError:
-            try:
-                folder = runs.sub(episode_id)
-            except FileNotFoundError:
-                return None
+            folder = _open_or_make(runs, episode_id)
+        except FileNotFoundError:
+            return None
     with ExitStack() as opened:
         opened.callback(folder.close)
         if folder.holds(MANIFEST):
@@ -123,6 +120,14 @@ def _claim_once(runs_dir: Path, episode_id: str, is_closed: Callable[[], bool]) 
             return Claim(ended)
         opened.pop_all()
         return Claim(ClaimState.FREE, folder, fd)
+
+
+def _open_or_make(runs: Folder, episode_id: str) -> Folder:
+    """Return the folder of an episode. Raise OSError, FileNotFoundError if another process removed it meanwhile."""
+    try:
+        return runs.make(episode_id)
+    except FileExistsError:
+        return runs.sub(episode_id)
 
 
 def _find_end(runs_dir: Path, episode_id: str, is_closed: Callable[[], bool]) -> ClaimState | None:

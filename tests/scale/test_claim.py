@@ -11,6 +11,7 @@ from counted import make_counted
 
 from cogcli.base.redact import Redactor
 from cogcli.base.system import SystemClock, SystemIds
+from cogcli.episode.folder import Folder
 from cogcli.episode.journal import Journal
 from cogcli.scale.claim import Claim, ClaimState, claim
 from cogcli.scale.identity import BatchKey, LineTask, batch_id_of, is_batch_id
@@ -101,6 +102,26 @@ def test_an_archived_run_is_sealed(project: Any) -> None:
     assert {each.state for each in found} <= {ClaimState.SEALED, ClaimState.BUSY}
     assert claim(episode.parent, episode.name).state is ClaimState.SEALED
     assert not episode.exists()
+
+
+def test_a_folder_that_another_process_removed_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, removed = Folder.make, []
+
+    def make_and_lose_once(self: Folder, name: str) -> Folder:
+        made = make(self, name)
+        if not removed:
+            removed.append(name)
+            made.close()
+            self.remove_directory(name)
+            raise FileNotFoundError(name)
+        return made
+
+    monkeypatch.setattr(Folder, "make", make_and_lose_once)
+    claimed = claim(tmp_path, EPISODE)
+    assert (claimed.state, removed) == (ClaimState.FREE, [EPISODE])
+    claimed.release()
 
 
 def test_a_link_in_the_place_of_an_episode_is_refused(tmp_path: Path) -> None:
