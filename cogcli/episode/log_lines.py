@@ -71,7 +71,7 @@ def rules_of(payload: object) -> int:
 
 
 def rules_of_line(first: Json) -> int:
-    """Return the same from the object of a log's first line."""
+    """Return the version of the rules that a log follows, from the object of its first line."""
     return _known_rules(read_record(_FirstLine, first).payload)
 
 

@@ -187,7 +187,7 @@ def write_file(settings: Settings, path: str, data: bytes) -> None:
 
 
 def _mode_of(path: str) -> int:
-    """Return the permissions of a file; those of a new one if there is none, or a link, which is replaced."""
+    """Return the permissions for a file after it is replaced: its own, or the default if it is new or was a link."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:

@@ -408,7 +408,7 @@ def _with_sampled_usage(response: InvocationResponse, exchange: McpExchange) -> 
 def add_sampled_usage(
     samples: Sequence[SampleNotice], reported: Mapping[str, int] | None
 ) -> dict[str, int] | None:
-    """Return the usage that a server reports, with the tokens of its requests to our model. None if there is none."""
+    """Return the usage that a server reports, and the tokens of its requests to our model. None if neither is known."""
     replies = [each.reply for each in samples if each.reply is not None]
     if not replies:
         return None if reported is None else dict(reported)
