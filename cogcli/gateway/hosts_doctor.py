@@ -76,6 +76,8 @@ VERSIONS: Final[Mapping[str, HostVersions]] = {
         (
             "a hook that times out, or is killed with its shell",
             "a session in the cloud, without cogcli",
+            "`copilot -p`, which reads the project's hooks and servers only if you opt in by"
+            " GITHUB_COPILOT_PROMPT_MODE_REPO_HOOKS and GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP",
         ),
     ),
 }

@@ -12,11 +12,13 @@ from typing import Final
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.trust_needs import HOST_FILES
-from cogcli.base.errors import UnusableEnvironment, UsageError
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.strict_json import InvalidJson, loads
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.gateway import codex_file
+from cogcli.gateway.host_file import HostEntry, is_gateway
 from cogcli.gateway.hosts import AgentHost
 from cogcli.gateway.hosts_config import write_document, write_file
 from cogcli.specs.unchecked import object_at
@@ -30,8 +32,11 @@ SERVER_FILES: Final[Mapping[str, str]] = {
     "claude-code": ".mcp.json",
     "cursor": ".cursor/mcp.json",
     "gemini-cli": ".gemini/settings.json",
+    "copilot": ".mcp.json",
 }
 """The file of a project in which a host finds servers, of hosts whose file is JSON."""
+_REQUIRED: Final[Mapping[str, Json]] = {"copilot": {"tools": ["*"]}}
+"""By host, the members that it requires of each server."""
 
 
 def build_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> Json:
@@ -42,7 +47,8 @@ def build_server(settings: Settings, host: AgentHost, flags: Sequence[str]) -> J
     """
     words = ["gateway", "serve", *_from_flag(settings, host), *flags]
     servers = codex_file.SERVERS if host.name == CODEX else SERVERS
-    return {servers: {NAME: {"command": "cogcli", "args": words}}}
+    required = _REQUIRED.get(host.name, {})
+    return {servers: {NAME: {"command": "cogcli", "args": words, **required}}}
 
 
 def format_document(document: Json) -> str:
@@ -55,19 +61,19 @@ def format_document(document: Json) -> str:
 def write_server_file(settings: Settings, host: AgentHost, flags: Sequence[str]) -> str:
     """Merge the gateway into a host's file of the project, and return its path.
 
-    Raise UsageError for a host whose file is not known, UnusableEnvironment `gateway.file`, `env.disk`, `project.link`.
+    Two hosts may share a file, so an earlier entry of the gateway keeps its other members. Raise UnusableEnvironment
+    `gateway.file`, `env.disk`, `project.link`.
     """
     if host.name == CODEX:
         return _write_codex_file(settings, host, flags)
-    file = SERVER_FILES.get(host.name)
-    if file is None:
-        hint = f"copy it yourself: cogcli gateway config {host.name} --server"
-        text = f"the servers of {host.title} are in a file that this program does not write"
-        raise UsageError("usage.value", text, hint=hint)
+    file = SERVER_FILES[host.name]
     path = os.path.join(_project_folder(settings), file)
     document = read_servers(path, file) or {}
-    own = build_server(settings, host, flags)
-    document[SERVERS] = {**object_at(document, SERVERS), **own[SERVERS]}
+    servers = object_at(document, SERVERS)
+    own = build_server(settings, host, flags)[SERVERS][NAME]
+    earlier = object_at(servers, NAME)
+    kept = earlier if is_gateway(read_record(HostEntry, earlier)) else {}
+    document[SERVERS] = {**servers, NAME: {**kept, **own}}
     write_document(settings, path, document)
     return path
 
@@ -99,7 +105,7 @@ def read_servers(path: str, display_path: str) -> Json | None:
 
 def _from_flag(settings: Settings, host: AgentHost) -> list[str]:
     """Return the flag with which the gateway offers the other servers of the host's file."""
-    file = SERVER_FILES.get(host.name, "")
+    file = SERVER_FILES.get(host.name, "")  # none for Codex
     if file not in HOST_FILES:
         return []
     document = read_servers(os.path.join(_project_folder(settings), file), file) or {}

@@ -13,7 +13,7 @@ import pytest
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.trust_needs import HOST_FILES
-from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.gateway.hosts import HOSTS
 from cogcli.gateway.hosts_config import (
     CONFIGS,
@@ -127,7 +127,8 @@ def test_doctor_finds_nothing_to_correct_after_config(name: str, tmp_path: Path)
 @pytest.mark.parametrize("name", SERVER_FILES)
 def test_config_names_the_gateway_as_a_server_and_keeps_all_else(name: str, tmp_path: Path) -> None:
     host, settings = HOSTS[name], settings_in(tmp_path)
-    own = {"command": "cogcli", "args": ["gateway", "serve", "--hold", "5"]}
+    required = {"tools": ["*"]} if name == "copilot" else {}
+    own = {"command": "cogcli", "args": ["gateway", "serve", "--hold", "5"], **required}
     path = Path(write_server_file(settings, host, ["--hold", "5"]))
     assert json.loads(path.read_text()) == {"mcpServers": {"cogcli": own}}
     other = {"command": "x", "args": []}
@@ -138,7 +139,21 @@ def test_config_names_the_gateway_as_a_server_and_keeps_all_else(name: str, tmp_
     if SERVER_FILES[name] in HOST_FILES:
         words += ["--from", SERVER_FILES[name]]
     assert written["theme"] == "dark"
-    assert written["mcpServers"] == {"git": other, "cogcli": {"command": "cogcli", "args": words}}
+    entry = {"command": "cogcli", "args": words, **required}
+    assert written["mcpServers"] == {"git": other, "cogcli": entry}
+
+
+def test_two_hosts_that_share_a_file_share_the_entry(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    for name in ("copilot", "claude-code"):
+        path = Path(write_server_file(settings, HOSTS[name], []))
+    assert path.name == ".mcp.json"
+    own = {"command": "cogcli", "args": ["gateway", "serve"], "tools": ["*"]}
+    assert json.loads(path.read_text()) == {"mcpServers": {"cogcli": own}}
+    remote = {"url": "https://h.example/mcp", "headers": {}}
+    path.write_text(json.dumps({"mcpServers": {"cogcli": remote}}))
+    write_server_file(settings, HOSTS["copilot"], [])
+    assert json.loads(path.read_text()) == {"mcpServers": {"cogcli": own}}
 
 
 def test_a_file_that_config_cannot_read_or_write_is_left_alone(tmp_path: Path) -> None:
@@ -150,9 +165,7 @@ def test_a_file_that_config_cannot_read_or_write_is_left_alone(tmp_path: Path) -
             write_server_file(settings, HOSTS["claude-code"], [])
         assert caught.value.code == "gateway.file"
         assert path.read_text() == content
-    with pytest.raises(UsageError):
-        write_server_file(settings, HOSTS["copilot"], [])
-    assert "mcpServers" in build_server(settings, HOSTS["copilot"], [])
+    assert set(SERVER_FILES) | {"codex"} == set(HOSTS)
 
 
 CODEX_TABLE = '[mcp_servers.cogcli]\ncommand = "cogcli"\nargs = ["gateway", "serve"]\n'
