@@ -130,7 +130,9 @@ class Index:
         return self._database is not None
 
     def create(self) -> bool:
-        """Create an empty index. Return whether that succeeded."""
+        """Create an empty index, unless one is in use. Return whether there is one now."""
+        if self._database is not None:
+            return True
         path = self._runs_dir / FILE
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

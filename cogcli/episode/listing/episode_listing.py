@@ -174,6 +174,8 @@ class _EpisodeScan:
             return None
         # The mark is taken before reading, so that a change during the reading gives another mark.
         directory, mark = self._locate(candidate.id)
+        if is_new and mark == _NOWHERE:
+            return None  # a file with the name of an episode
         if known is not None and candidate.mark == mark:
             return known if self._archives is None else known._replace(directory=directory)
         row = self._read_row(directory)
@@ -220,19 +222,11 @@ def _list_changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str
     listed.
     """
     try:
-        present = set(os.listdir(runs_dir))
+        changed = indexed.symmetric_difference(os.listdir(runs_dir))
     except OSError as error:
         raise IndexUnavailable from error
-    new = [
-        name for name in present - indexed if is_episode_id(name) and _is_directory(runs_dir, name)
-    ]
-    return sorted(new, key=place_of), indexed - present
-
-
-def _is_directory(runs_dir: Path, name: str) -> bool:
-    with suppress(OSError):
-        return stat.S_ISDIR(os.lstat(runs_dir / name).st_mode)
-    return False
+    new = filter(is_episode_id, changed - indexed)
+    return sorted(new, key=place_of), changed & indexed
 
 
 def _change_mark(directory: Path) -> str:

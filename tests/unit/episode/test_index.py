@@ -433,6 +433,25 @@ def test_an_index_of_an_older_version_gets_its_index_of_ids(runs: Path, patient:
     assert _schema_of(runs) == made
 
 
+def test_an_index_that_a_first_reading_made_is_kept_however_large_the_logs_are(
+    runs: Path, patient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surveying, "HEAVY", 0)
+    for _ in range(2):
+        asked(runs)
+        assert count_episodes(runs, Store(runs).ids) == 6
+    opened = opened_episodes(monkeypatch)
+    asked(runs)
+    assert len(opened) == 3, "sealed episodes are not read again"
+
+
+def test_a_file_with_the_name_of_an_episode_is_no_episode(runs: Path, patient: None) -> None:
+    asked(runs)
+    (runs / "ep_01HF7YAT0000000000000000ZX").touch()
+    assert asked(runs) == plainly(runs)
+    assert count_episodes(runs, Store(runs).ids) == 6
+
+
 def test_the_number_of_episodes_is_the_same_with_and_without_an_index(
     runs: Path, patient: None
 ) -> None:
