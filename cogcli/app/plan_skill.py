@@ -133,7 +133,7 @@ def reads_of(step: PlannedStep) -> dict[str, None]:
     for reference in references_in(step.step.input, step.step.loop_names):
         if reference.namespace in READABLE:
             found[reference.text] = None
-    for expression in step.expressions.values():
+    for expression in step.expressions:
         for reference in expression.references if isinstance(expression, Expression) else ():
             if reference.namespace in READABLE:
                 found[reference.text] = None

@@ -424,20 +424,10 @@ FAILURES: tuple[FailureRow, ...] = (
 FAILURE_OF: dict[str, FailureRow] = {code: row for row in FAILURES for code in row.codes}
 
 
-def error_from_payload(payload: dict[str, object]) -> RuntimeErrorBase:
-    """Return the error in an event's `error` object.
-
-    If the code is not an error code of runs, return an InternalError with that code.
-    """
-    code = str(payload.get("code") or "internal")
+def class_of(code: str) -> type[RuntimeErrorBase]:
+    """Return the class of the errors of runs that have this code; InternalError if there is none."""
     row = FAILURE_OF.get(code)
-    cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
-    left = payload.get("left", True)
-    message, hint = str(payload.get("message") or ""), str(payload.get("hint") or "")
-    error = cls(code, message, hint=hint, left=None if left is None else bool(left))
-    error.reason = str(payload.get("reason") or "")
-    error.say = str(payload.get("say") or "")
-    return error
+    return row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
 
 
 def exit_code(code: str) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from cogcli.base.errors import RuntimeErrorBase, class_of
 from cogcli.declarations.field import always
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Count, Hex, Json
 
@@ -82,6 +84,38 @@ class FallbackUse(Record):
 
     fallback_used: bool
     fallback_chain: list[str]
+
+
+class ResultOrigin(Record):
+    """The event of another run from which a step reused its result."""
+
+    episode: str
+    event: str
+    at: str = ""
+    """The time when the result was recorded."""
+
+
+class RecordedError(Record):
+    """The members of a recorded error from which the error is raised again."""
+
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+    left: bool | None = True
+    reason: str = ""
+    say: str = ""
+
+
+def error_from_payload(payload: Json) -> RuntimeErrorBase:
+    """Return the error in an event's `error` object.
+
+    If the code is not an error code of runs, return an InternalError with that code.
+    """
+    recorded = read_record(RecordedError, payload)
+    code = recorded.code or "internal"
+    error = class_of(code)(code, recorded.message, hint=recorded.hint, left=recorded.left)
+    error.reason, error.say = recorded.reason, recorded.say
+    return error
 
 
 class StepError(Record):

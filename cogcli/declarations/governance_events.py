@@ -125,6 +125,22 @@ class AnswerSignature(Record):
     """The armored signature of the [statement](execution.md#signed)."""
 
 
+class CallEvidence(Record):
+    """The evidence against a call, whose hash binds an approval. A safety level alone gives none."""
+
+    gate: str = ""
+    when: str = ""
+    """Of a gate in a safety block: whether it was called before or after the call."""
+    output: Json | None = None
+    """The output of the call, if the gate judged it."""
+    rule: str = ""
+    """Of a pack: the rule that decided."""
+    reads: Json = {}
+    """Of a pack: the values that its rules read."""
+    verdict: str = ""
+    policy: str = ""
+
+
 class Approval(Payload):
     """One exact action that a person decides about."""
 

@@ -17,11 +17,11 @@ from cogcli.base.errors import (
     CogcliError,
     EffectInDoubtError,
     RejectedError,
-    error_from_payload,
 )
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.call_records import error_from_payload
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished, row_of
 from cogcli.declarations.session_events import CallRequested

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli.base.calls import HARMLESS, Answer, Continuation
-from cogcli.base.errors import InputRequiredError, RuntimeErrorBase, error_from_payload
+from cogcli.base.errors import InputRequiredError, RuntimeErrorBase
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import parse_target
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.call_records import AttemptMade, RunError
+from cogcli.declarations.call_records import AttemptMade, ResultOrigin, RunError, error_from_payload
 from cogcli.declarations.envelope import ActiveTime, Draft, Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
@@ -50,6 +50,8 @@ from cogcli.declarations.governance_events import (
     InputRequested,
     PolicyDecided,
 )
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.shared_events import InteropTimeLimits
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import EVENTS
@@ -181,7 +183,7 @@ class LogIndex:
         match payload:
             case RunStarted() if self.started is None:
                 self.started = event
-                self.timeout = payload.options.get("timeout_seconds")
+                self.timeout = InteropTimeLimits.of(payload.options).timeout_seconds
             case RunResumed():
                 self._index_resumption(event, payload)
             case CallSampled():
@@ -463,7 +465,7 @@ class LogIndex:
             step: _find_origin(StepFinished.of(event.payload))
             for (_, step), event in self.closings.items()
         }
-        taken = {step: origin.get("event") for step, origin in origins.items()}
+        taken = {step: origin.event for step, origin in origins.items()}
         every = [*made.items(), *taken.items()]
         return {step: name for step, name in every if step is not None and name}
 
@@ -671,9 +673,9 @@ def may_have_effect(intent: StepStarted) -> bool:
     return bool(intent.capability) and intent.side_effects not in HARMLESS
 
 
-def _find_origin(closing: StepFinished) -> Json:
-    """Return the episode and event from which a result was reused. Empty if this run produced the result."""
-    return closing.reused_from if isinstance(closing.reused_from, dict) else {}
+def _find_origin(closing: StepFinished) -> ResultOrigin:
+    """Return the event from which a result was reused. Empty if this run produced the result."""
+    return read_record(ResultOrigin, closing.reused_from)
 
 
 def _build_reused_result(
@@ -686,7 +688,7 @@ def _build_reused_result(
     return ReusedResult(
         closing.output or {},
         tuple(Write(target, write.strategy, write.value) for target, write in writes if target),
-        _find_origin(closing) or place or {},
+        _find_origin(closing).json or place or {},
     )
 
 

@@ -166,7 +166,7 @@ def _loop_items(planned: PlannedStep, plan: StepPlan, started: Event) -> list[ob
     """Return the items of a loop for the inputs of a first event. Empty if the items come from another step."""
     try:
         found = value_of(
-            planned.expressions["foreach"], Scope(initial_state(started)), plan.skill.inputs, {}
+            planned.expressions.foreach, Scope(initial_state(started)), plan.skill.inputs, {}
         )
     except ExpressionError:
         return []

@@ -12,9 +12,9 @@ from cogcli.base.errors import (
     BudgetExceededError,
     PolicyDeniedError,
     RuntimeErrorBase,
-    error_from_payload,
 )
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.call_records import error_from_payload
 from cogcli.declarations.value_types import Json, Outcome
 from cogcli.policy.budgets import budget_hint
 from cogcli.policy.loop_guard import LoopTrip

@@ -75,5 +75,5 @@ class Escalation(NamedTuple):
         text = f"{self.reason}: {self.why}" if self.why else self.reason
         refusal = PolicyApprovalError("policy.escalated", f"a person has to decide: {text}")
         refusal.hint = f"a person of the role {' or '.join(roles)} answers" if roles else ""
-        refusal.say = event.payload.get("say") or ""
+        refusal.say = ApprovalRequested.of(event.payload).say or ""
         raise refusal

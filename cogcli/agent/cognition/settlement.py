@@ -122,7 +122,7 @@ def _record_reflection(loop: Progress, score: Score) -> None:
     )
     recorded = loop.record.append(reflection).payload
     if error is not None:
-        error.say = recorded.get("say") or ""  # as recorded, without secrets
+        error.say = ReflectionRecorded.of(recorded).say or ""  # as recorded, without secrets
 
 
 def _compute_pressures(loop: Progress) -> Pressures:

@@ -13,8 +13,9 @@ from typing import Final, Protocol
 
 from cogcli.base.calls import Cancellation
 from cogcli.base.canonical import canonical, compact, digest_of
-from cogcli.base.errors import RuntimeErrorBase, error_from_payload
+from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.call_records import error_from_payload
 from cogcli.declarations.value_types import Json
 
 KINDS: Final[dict[str, tuple[str, bool]]] = {

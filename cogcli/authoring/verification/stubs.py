@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from cogcli.base.calls import Answer, Attempt
-from cogcli.base.errors import RejectedError, RuntimeErrorBase, error_from_payload
+from cogcli.base.errors import RejectedError, RuntimeErrorBase
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.output_diff import SUBSET, differences
+from cogcli.declarations.call_records import error_from_payload
 from cogcli.declarations.value_types import Json
 
 UNSENT: Final = ("call.transport", "call.circuit-open", "call.overloaded")

@@ -10,7 +10,8 @@ from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
-from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRequested
+from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRequested, CallEvidence
+from cogcli.declarations.value_types import Json
 from cogcli.policy.approvals import ApprovalAnswer, RequestedAction, SignedAnswer, action_hash
 from cogcli.run.engine.effects import AwaitWake, Effects
 from cogcli.run.engine.ports import AskedCall
@@ -26,7 +27,7 @@ class ApprovalRequest(NamedTuple):
     record: StepRecord
     capability: Capability
     values: dict[str, Any]
-    evidence: dict[str, Any]
+    evidence: CallEvidence
     gate: PackGate | None = None
     """The pack's gate that requires the approval. None if a safety level requires it."""
 
@@ -81,7 +82,7 @@ class ApprovalRequest(NamedTuple):
             record.path,
             self.capability.id,
             self._chain_bindings,
-            self.evidence.get("gate") or "",
+            self.evidence.gate,
             self.values,
             proof,
         )
@@ -150,7 +151,7 @@ class ApprovalRequest(NamedTuple):
             approval_id=f"ap_{engine.ids.ulid()}",
             capability=self.capability.id,
             binding=self._binding_id,
-            gate=self.evidence.get("gate") or "",
+            gate=self.evidence.gate,
             step_id=record.path,
             input=self.values,
             action_hash=action,
@@ -162,7 +163,7 @@ class ApprovalRequest(NamedTuple):
         )
         draft = draft_of(payload, record.run_id, step_id=record.path)
         event = record.run.emit(draft, durable=True)
-        refusal.say = event.payload.get("say") or ""  # as recorded, without secrets
+        refusal.say = ApprovalRequested.of(event.payload).say or ""  # as recorded, without secrets
 
     def _explain_request(self, refusal: RuntimeErrorBase) -> str:
         """Return the reason for a request, including why an approval of the earlier run was not used."""
@@ -175,15 +176,15 @@ class ApprovalRequest(NamedTuple):
         if self.gate is None:
             return {}
         roles = list(self.gate.approver_roles)
-        kind = "escalation" if self.evidence["verdict"] == "escalate" else "gate"
+        kind = "escalation" if self.evidence.verdict == "escalate" else "gate"
         return {
             "kind": kind,
             "proposed_by": self.record.run.state.skill_id,
             "approver_roles": roles,
             "allow_self": self.gate.allow_self,
             "signed": True if self._is_signed_only else None,
-            "rule": self.evidence["rule"] or None,
-            "decides_on": _read_arguments(self.evidence["reads"]),
+            "rule": self.evidence.rule or None,
+            "decides_on": _read_arguments(self.evidence.reads),
         }
 
     @property
@@ -207,13 +208,12 @@ class ApprovalRequest(NamedTuple):
             step_id=self.record.path,
             values=self.values,
         )
-        return action, digest_of(self.evidence)
+        return action, digest_of(self.evidence.json)
 
 
-def _read_arguments(reads: object) -> list[str]:
+def _read_arguments(reads: Json) -> list[str]:
     """Return the members of the input among the values that a rule read."""
-    names = reads if isinstance(reads, dict) else {}
-    return sorted(name.removeprefix(_ARGUMENT) for name in names if name.startswith(_ARGUMENT))
+    return sorted(name.removeprefix(_ARGUMENT) for name in reads if name.startswith(_ARGUMENT))
 
 
 _ARGUMENT: Final = "args."

@@ -43,7 +43,7 @@ from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.capability_spec import Capability, Gate
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import CallRetried
-from cogcli.declarations.governance_events import GateDecided
+from cogcli.declarations.governance_events import CallEvidence, GateDecided
 from cogcli.policy import safety as safety_rules
 from cogcli.run.engine.approval import ApprovalRequest
 from cogcli.run.engine.context import Engine, Run
@@ -147,7 +147,7 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
     refusal = refusal or safety_rules.refusal_of_earlier_request(
         capability.id, engine.requested_actions.get(record.path)
     )
-    yield from _require_approved(record, capability, values, refusal, {})
+    yield from _require_approved(record, capability, values, refusal, CallEvidence())
     if safety is not None:
         yield from _ask_gates(
             record, capability, "pre", safety.mandatory_pre_gates, {"input": values}
@@ -195,7 +195,7 @@ def _require_approved(
     capability: Capability,
     values: dict[str, Any],
     refusal: RuntimeErrorBase | None,
-    evidence: dict[str, Any],
+    evidence: CallEvidence,
 ) -> Effects:
     """Raise `refusal` if it is not None, unless it requires a confirmation and a person approved exactly this call."""
     if refusal is None:
@@ -710,7 +710,7 @@ def _ask_gates(
         if verdict.outcome in ("block", "error"):
             break
     refusal = safety_rules.refusal_of(worst_gate, worst)
-    evidence = {"gate": worst_gate, "when": when, "output": given.get("output")}
+    evidence = CallEvidence.of({"gate": worst_gate, "when": when, "output": given.get("output")})
     yield from _require_approved(record, capability, given["input"], refusal, evidence)
     if worst.outcome == "degrade":
         raise CallSkipped(f"gate `{worst_gate}`: {worst.reason}")

@@ -82,7 +82,7 @@ def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
 def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Effects:
     run = record.run
     scope, inputs = run.scope, run.plan.skill.inputs
-    items = value_of(planned.expressions["foreach"], scope, inputs, record.expression_reads)
+    items = value_of(planned.expressions.foreach, scope, inputs, record.expression_reads)
     if not isinstance(items, list):
         raise ExpressionError(
             "foreach.items", f"`foreach.items` gave {kind_of(items)}, expected a list"
@@ -369,7 +369,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
             write_value(scratch, write.target, write.strategy, copy_writable(write.value))
             writes.add(write)
         rounds += 1
-        condition, inputs = planned.expressions["while"], run.plan.skill.inputs
+        condition, inputs = planned.expressions.while_, run.plan.skill.inputs
         again = holds(condition, Scope(scratch), inputs, record.expression_reads)
     output = {**output, ITERATIONS: rounds, EXHAUSTED: again}
     return CompletedOutput(output, writes.to_list() + writes_of(last, output, scratch))

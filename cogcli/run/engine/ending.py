@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase, error_from_payload
+from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase
+from cogcli.declarations.call_records import error_from_payload
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import StepFinished
 from cogcli.run.engine.effects import Cancelled
 from cogcli.run.engine.outcome import Ending, status_of
 from cogcli.run.engine.step_recorder import StepRecord
@@ -27,5 +29,6 @@ def ending_from_event(event: Event, ending: Ending) -> Ending:
     recorded = event.payload
     if (recorded["step_status"], recorded.get("reason")) == (ending.status, ending.reason):
         return ending
-    error = error_from_payload(recorded["error"]) if recorded.get("error") else None
-    return Ending(recorded["step_status"], recorded.get("reason"), error)
+    closing = StepFinished.of(recorded)
+    error = error_from_payload(closing.error.json) if closing.error else None
+    return Ending(closing.step_status, closing.reason, error)

@@ -122,7 +122,7 @@ def _choose_target(planned: PlannedStep, record: StepRecord, scope: Scope) -> St
     router = planned.step.config.router
     if router is not None:
         on = value_of(
-            planned.expressions["router"],
+            planned.expressions.router,
             scope,
             record.run.plan.skill.inputs,
             record.expression_reads,

@@ -7,7 +7,7 @@ from typing import Any
 from cogcli.base.errors import MaxSkillDepthExceededError, RuntimeErrorBase
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Draft, draft_of
-from cogcli.declarations.events import RunStarted, RunTerminated, SkillRef
+from cogcli.declarations.events import RunStarted, RunTerminated, SkillRef, StepFinished
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.effects import Cancelled, Effects
 from cogcli.run.engine.graph import GraphDriver
@@ -127,7 +127,8 @@ def _sum_usage(child: Run) -> dict[str, int]:
     used = {name: getattr(sums, name) for name in no_usage()}
     for each in child.engine.deferred:
         if each.run is child and StepPath(each.path).is_step:
-            for name, value in each.draft.payload.get("usage", {}).items():
+            usage = StepFinished.of(each.draft.payload).usage
+            for name, value in usage.json.items() if usage else ():
                 used[name] += value
     return used
 

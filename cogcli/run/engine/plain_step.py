@@ -68,7 +68,7 @@ class PlainStep(PlainInvocation):
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the step must take the general path."""
         planned = self._planned
-        if not planned.expressions:
+        if planned.expressions.condition is None:
             return self._begin_call(planned.written)
         reads: dict[str, None] = {}
         try:
@@ -82,10 +82,9 @@ class PlainStep(PlainInvocation):
         return is_begun
 
     def _meets_condition(self, reads: dict[str, None]) -> bool:
-        """Return whether the step has no condition, or its condition is true. Raise ExpressionError."""
-        condition = self._planned.expressions.get("condition")
-        inputs = self._run.plan.skill.inputs
-        return condition is None or holds(condition, self._run.scope, inputs, reads)
+        """Return whether the condition of the step is true. Raise ExpressionError."""
+        condition, inputs = self._planned.expressions.condition, self._run.plan.skill.inputs
+        return holds(condition, self._run.scope, inputs, reads)
 
     def _note_begun(self) -> None:
         begin_step(self._run.state, self._path)

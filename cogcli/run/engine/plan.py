@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
-from typing import Any, Literal
+from typing import Literal
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import names_secret
@@ -46,6 +46,16 @@ class PlainKey(NamedTuple):
     """The kind of loop part that makes the call."""
 
 
+class StepExpressions(NamedTuple):
+    """The compiled expressions of a step, and its `otherwise` mapping. What the step does not declare is None."""
+
+    condition: object
+    otherwise: inputs.Resolver | None
+    foreach: object
+    while_: object
+    router: object
+
+
 class PlannedStep(NamedTuple):
     """One step, with everything about it that is the same in every run."""
 
@@ -61,9 +71,7 @@ class PlannedStep(NamedTuple):
     input: inputs.Resolver
     produces: Fields
     """The fields that the output mapping, or `otherwise`, may name."""
-    expressions: Mapping[str, Any]
-    """The compiled `condition`, `while`, `foreach` and `router` expressions and the `otherwise` mapping that the step
-    declares."""
+    expressions: StepExpressions
     rules: tuple[outputs.OutputRule, ...]
     written: tuple[str, ...]
     """The targets of the rules, each once."""
@@ -271,20 +279,16 @@ def _find_produced_fields(
     return fields
 
 
-def _compile_expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
+def _compile_expressions(step: Step, loop: frozenset[str]) -> StepExpressions:
     config, read = step.config, expressions.compile_expression
-    found: dict[str, Any] = {}
-    if config.condition is not None:
-        found["condition"] = read(config.condition)
-    if config.otherwise is not None:
-        found["otherwise"] = inputs.compile_input(config.otherwise)
-    if config.foreach is not None:
-        found["foreach"] = read(config.foreach.items)
-    if config.while_ is not None:
-        found["while"] = read(config.while_.condition)
-    if config.router is not None:
-        found["router"] = read(config.router.on, loop)
-    return found
+    otherwise = None if config.otherwise is None else inputs.compile_input(config.otherwise)
+    return StepExpressions(
+        condition=read(config.condition),
+        otherwise=otherwise,
+        foreach=read(config.foreach.items) if config.foreach else None,
+        while_=read(config.while_.condition) if config.while_ else None,
+        router=read(config.router.on, loop) if config.router else None,
+    )
 
 
 def _compile_rules(

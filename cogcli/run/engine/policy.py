@@ -15,9 +15,10 @@ from cogcli.base.errors import (
 )
 from cogcli.base.redact import BY_NAME
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.call_records import ResultOrigin
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
-from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
+from cogcli.declarations.governance_events import BudgetExceeded, CallEvidence, PolicyDecided
 from cogcli.policy.verdict import LiftedGates, Verdict
 from cogcli.run.engine.approval import ApprovalRequest
 from cogcli.run.engine.effects import Effects, Turn
@@ -245,7 +246,8 @@ def learn_reused_facts(record: StepRecord, called: str | None, output: dict[str,
     So rules decide as after the call itself, and evidence that is too old stays too old. An output without its time
     gives no facts.
     """
-    policy, at = record.run.engine.policy, (record.reused_from or {}).get("at")
+    policy = record.run.engine.policy
+    at = ResultOrigin.of(dict(record.reused_from)).at if record.reused_from else ""
     if policy is not None and called and at:
         policy.learn(called, output, at)
 
@@ -281,13 +283,15 @@ def _require_answer(
     """Return a person's approval of exactly this call at this gate. Without one, append a request. Raise
     PolicyApprovalError unless the run continues during the wait.
     """
-    evidence = {
-        "gate": verdict.gate,
-        "rule": verdict.rule,
-        "reads": verdict.reads,
-        "verdict": verdict.outcome,
-        "policy": policy.name,
-    }
+    evidence = CallEvidence.of(
+        {
+            "gate": verdict.gate,
+            "rule": verdict.rule,
+            "reads": verdict.reads,
+            "verdict": verdict.outcome,
+            "policy": policy.name,
+        }
+    )
     gate = policy.gate(verdict.gate)
     request = ApprovalRequest(record, capability, values, evidence, gate)
     answer = request.use_answer()

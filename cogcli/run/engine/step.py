@@ -8,8 +8,8 @@ from cogcli.base.errors import (
     InternalError,
     ResponseMappingError,
     RuntimeErrorBase,
-    error_from_payload,
 )
+from cogcli.declarations.call_records import error_from_payload
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.control_flow import CompletedOutput, run_controlled
 from cogcli.run.engine.effects import AwaitWake, Cancelled, Effects, Spawn
@@ -146,7 +146,7 @@ def _perform_step(planned: PlannedStep, record: StepRecord) -> Effects:
         record.reused_from = taken.origin
         _learn_taken(planned, record, taken.output)
         return CompletedOutput(taken.output, list(taken.writes))
-    condition = planned.expressions.get("condition")
+    condition = planned.expressions.condition
     if condition is not None and not holds(
         condition, run.scope, run.plan.skill.inputs, record.expression_reads
     ):
@@ -199,7 +199,7 @@ def _otherwise_output(planned: PlannedStep, record: StepRecord) -> CompletedOutp
 
     Raise ResponseMappingError `response.type`.
     """
-    mapping = planned.expressions.get("otherwise")
+    mapping = planned.expressions.otherwise
     if mapping is None:
         return CompletedOutput({}, [])
     values = resolve_input(mapping, record.run.scope, record.reads)
