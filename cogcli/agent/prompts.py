@@ -24,6 +24,7 @@ from cogcli.agent.sections import Prompt as Prompt
 from cogcli.agent.state import AgentState
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.layer_records import RequestOrigin
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -223,12 +224,13 @@ def _request_lines(task: Json) -> Iterator[DataLine]:
     yield DataLine("request", "user", "untrusted", task["message"])
     if task["params"]:
         yield DataLine("params", "user", "untrusted", json_text(task["params"]))
-    for name in ("channel", "locale"):
-        if task.get(name):
-            yield DataLine(name, "user", "untrusted", task[name])
-    if task.get("session"):
-        yield DataLine("session", "runtime", "verified", json_text(task["session"]))
-    for each in task.get("attachments", ()):
+    origin = RequestOrigin.of(task)
+    for name, text in (("channel", origin.channel), ("locale", origin.locale)):
+        if text:
+            yield DataLine(name, "user", "untrusted", text)
+    if origin.session:
+        yield DataLine("session", "runtime", "verified", json_text(origin.session))
+    for each in origin.attachments:
         yield DataLine("attachment", "user", "untrusted", json_text(each))
 
 

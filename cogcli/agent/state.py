@@ -12,6 +12,7 @@ from cogcli.agent.profile import UserProfile
 from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, with_zone
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.layer_records import StoredAgentState
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -144,9 +145,10 @@ class AgentState(NamedTuple):
     def from_payload(cls, payload: Json) -> AgentState:
         """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerStateVersion."""
         found = migrate(payload, VERSION, _MIGRATIONS, "state")
-        profile = found.get("user_profile")
+        stored = StoredAgentState.of(found)
+        profile = stored.user_profile
         return cls(
-            ExecutionState.from_payload(found.get("execution", {})),
-            ReasoningContext.from_payload(found.get("reasoning", {})),
+            ExecutionState.from_payload(stored.execution),
+            ReasoningContext.from_payload(stored.reasoning),
             None if profile is None else UserProfile.from_payload(profile),
         )

@@ -45,7 +45,7 @@ class DecisionChange(NamedTuple):
         event = self.event
         where = {"episode_id": self.episode_id, "seq": event.seq, "step_id": event.step_id}
         what = {
-            "capability": event.payload.get("capability"),
+            "capability": PolicyDecided.of(event.payload).capability,
             "before": self.before,
             "after": self.after,
         }

@@ -11,6 +11,7 @@ from cogcli.agent.context.difference import ContextDiff
 from cogcli.agent.context.placements import CUT, IN, OUT
 from cogcli.base.terminal_text import visible
 from cogcli.cli.listing import plain
+from cogcli.declarations.layer_records import BudgetReport
 from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, fit
@@ -67,8 +68,8 @@ def _stage_lines(explanation: Json, width: int | None) -> list[StyledLine]:
     report = explanation["budget_report"]
     used, maximum = sum(report["used"].values()), sum(report["allocations"].values())
     text = f"{used} of {maximum} allotted"
-    if report.get("reserved"):
-        text += f", {report['reserved']} reserved for the prompt"
+    if reserved := BudgetReport.of(report).reserved:
+        text += f", {reserved} reserved for the prompt"
     return [*lines, _named_line("tokens", text, width), *_over_size_lines(explanation, width)]
 
 

@@ -125,6 +125,12 @@ class AnswerSignature(Record):
     """The armored signature of the [statement](execution.md#signed)."""
 
 
+class GateAnswer(Record):
+    """The output of a gate."""
+
+    allowed: bool | None = None
+
+
 class CallEvidence(Record):
     """The evidence against a call, whose hash binds an approval. A safety level alone gives none."""
 
@@ -275,6 +281,13 @@ class InputField(Record):
 _SAMPLES: Final[dict[str, object]] = {"integer": 1, "number": 1, "boolean": True, "array": []}
 
 
+class FormSchema(Record):
+    """The schema of a form on the wire: an object of plain values."""
+
+    required: list[str] = []
+    properties: dict[str, Json] = {}
+
+
 class InputForm(Record):
     """A form of a service. Every member is foreign data."""
 
@@ -288,10 +301,10 @@ class InputForm(Record):
     @classmethod
     def fields_of_schema(cls, schema: Json) -> list[InputField]:
         """Return the fields of a form from its schema: an object of plain values."""
-        needed = schema.get("required") or ()
+        form = read_record(FormSchema, schema)
         return [
-            InputField(name=name, accepts=accepts, required=name in needed)
-            for name, accepts in (schema.get("properties") or {}).items()
+            InputField(name=name, accepts=accepts, required=name in form.required)
+            for name, accepts in form.properties.items()
         ]
 
     @property

@@ -13,6 +13,24 @@ class PerceivedEvent(Record):
 
     id: str
     type: str
+    waited: bool = False
+    """Whether the turn before deferred it."""
+
+
+class SessionSignals(Record):
+    """The conversation of a request, as the first turn perceives it."""
+
+    state: str = ""
+    """`started` or `resumed`."""
+    last_run_failed: bool = False
+
+
+class PerceptionInput(Record):
+    """The values that the layer `perception` reads and that logs of edition 1 lack."""
+
+    session: SessionSignals | None = None
+    waiting: list[Json] = []
+    """The events that the turn before deferred."""
 
 
 class PerceptionWrites(Record):
@@ -40,6 +58,13 @@ class FocusState(Record):
 
     mode: str | None = None
     buffered: list[str] = []
+
+
+class FocusedEvents(Record):
+    """The events of a turn, and the focus that defers some of them."""
+
+    events: list[Json] = []
+    focus_state: FocusState = FocusState()
 
 
 class FocusWrites(Record):
@@ -81,6 +106,11 @@ class CandidateRef(Record):
     """The plan to decide about."""
 
     candidate_plan_id: str | None = None
+    session: str = ""
+    """The entity of the conversation. Empty for logs of edition 1."""
+    about: Json = {}
+    """The topics of the conversation, by name."""
+    ref: str = ""
 
 
 class JudgmentWrites(Record):
@@ -173,6 +203,8 @@ class ContextOmission(Record):
     """
 
     block_id: str | None = None
+    bucket: str | None = None
+    """Of a block: its section."""
     capability: str | None = None
     ref: str | None = None
     id: str | None = None
@@ -188,6 +220,8 @@ class BudgetReport(Record):
     """The number of tokens in the context, by section, and the items that did not fit."""
 
     used: dict[str, int]
+    reserved: int = 0
+    """The tokens that the prompt needs outside of its sections."""
     omissions: list[ContextOmission]
 
 
@@ -195,6 +229,7 @@ class ContextLedger(Record):
     """The stages of the compiler."""
 
     stage_hashes: dict[str, str]
+    context_hash: str | None = None
 
 
 class ContextDocument(Record):
@@ -211,6 +246,23 @@ class AgentLimits(Record):
     """The member `agent` of `run.started`."""
 
     limits: dict[str, float]
+
+
+class RequestOrigin(Record):
+    """The members of a task that a request need not have."""
+
+    channel: str = ""
+    locale: str = ""
+    session: Json = {}
+    attachments: list[Json] = []
+
+
+class StoredAgentState(Record):
+    """The parts of a stored state in its latest version."""
+
+    execution: Json = {}
+    reasoning: Json = {}
+    user_profile: Json | None = None
 
 
 class ModelMessage(Record):

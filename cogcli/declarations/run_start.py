@@ -62,6 +62,8 @@ Variables = dict[str, dict[str, str]]
 class RunPins(_OpenRecord):
     """The versions of everything that a run uses, pinned when it began."""
 
+    cogcli: str = ""
+    """The version that began the run."""
     specs: dict[str, str] = {}
     """The digest of each spec, by its kind and id."""
     specs_blob: str = ""
@@ -111,6 +113,13 @@ class RequestUser(_OpenRecord):
     user_id: str = ""
     role: str = ""
     consent: list[str] = []
+
+
+class ExpectedAgent(_OpenRecord):
+    """The agent that a request expects: each member that it names must be that of the pack."""
+
+    agent_id: str = ""
+    """The agent in whose name the request is made."""
 
 
 class RecordedRequest(_OpenRecord):

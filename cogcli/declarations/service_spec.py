@@ -164,6 +164,8 @@ class ProtocolKeys(Record):
     server: str | None = None
     env: dict[str, str] | None = None
     login: Json | None = None
+    auth: dict[str, Json] | None = None
+    auth_ref: str | None = None
 
     @property
     def address(self) -> str:
@@ -221,16 +223,15 @@ class Service(Spec):
     @property
     def auth_ref(self) -> str | None:
         """The reference to the secret of its calls; None if the service declares none."""
-        ref: str | None = self.settings.get("auth_ref")
-        return ref
+        return self.keys.auth_ref
 
     @property
     def credentials(self) -> dict[str, Credential]:
         """Return the credentials of `auth` by the names of their security schemes, or that of a `login`."""
         if (login := self.keys.login) is not None:
             return {"login": Credential.of(login)}
-        declared = self.settings.get("auth")
-        return {name: Credential.of(each) for name, each in declared.items()} if declared else {}
+        declared = self.keys.auth or {}
+        return {name: Credential.of(each) for name, each in declared.items()}
 
     @property
     def keys(self) -> ProtocolKeys:

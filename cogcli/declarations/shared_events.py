@@ -6,6 +6,8 @@ lists of episodes are derived from (docs/reference/episode.md#shared-format).
 
 from __future__ import annotations
 
+from typing import Any
+
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import IntuitionMode, Json, Number
 
@@ -15,6 +17,13 @@ class InteropTimeLimits(Record):
 
     timeout_seconds: Number | None = None
     step_timeout_seconds: Number | None = None
+
+
+class RecordedPermissions(Record):
+    """The options of a run that permit calls."""
+
+    trust_level: str | None = None
+    confirmed_capabilities: Any = None
 
 
 class SharedStart(Record):

@@ -29,6 +29,7 @@ from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
 from cogcli.base.strict_json import loads as strict_loads
+from cogcli.declarations.envelope import from_json
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, fdatasync, write_all
 from cogcli.episode.layout import CHECKPOINT, EVENTS, is_digest
@@ -277,7 +278,8 @@ def read_trusted_events(
     wanted, head = places_of(known), first_link(episode_id)
     heads = {0: head}
     for number, raw, value in Lines(folder.chunks(EVENTS)).objects(sound=True):
-        if value.get("prev") != head or value.get("episode_id") != episode_id:
+        event = from_json(value)
+        if event.prev != head or event.episode_id != episode_id:
             break
         head = digest(raw)
         if number in wanted:

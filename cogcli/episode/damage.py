@@ -24,6 +24,7 @@ from cogcli.declarations.checksum import (
     looks_complete,
     valid_prefix,
 )
+from cogcli.declarations.envelope import from_json
 from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, fdatasync
@@ -108,7 +109,7 @@ def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | No
     for line in corrections(lost):
         with suppress(InvalidJson):
             value = parse_line(line)
-            if value.get("prev") in heads:
+            if from_json(value).prev in heads:
                 return _lost_intent(value, line)
     with suppress(InvalidJson):
         return _lost_intent(parse_line(lost), lost)
@@ -120,11 +121,12 @@ def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | No
 def _lost_intent(value: Json, line: bytes) -> LostIntent | None:
     from cogcli.declarations.checked import problem_of
 
-    kind = value.get("event_type")
+    event = from_json(value)
+    kind = event.event_type
     if type(kind) is not str or kind not in EVENT_TYPES:
         return None
     if not EVENT_TYPES[kind].write_ahead:
         return LostIntent(None, line)
-    if type(value.get("step_id")) is not str or problem_of(kind, value.get("payload")):
+    if type(event.step_id) is not str or problem_of(kind, event.payload):
         return None
     return LostIntent(value, line)

@@ -18,7 +18,7 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedActivity
 from cogcli.declarations.shared_state import SharedState
 from cogcli.declarations.value_types import Json
-from cogcli.episode.document_bytes import earlier, measured_ms, milliseconds_between
+from cogcli.episode.document_bytes import duration_in, earlier, measured_ms, milliseconds_between
 from cogcli.episode.foreign_words import is_foreign, translate_event
 from cogcli.episode.layout import STEP_STATUSES
 from cogcli.episode.plan_projection import PlanProjection
@@ -193,7 +193,7 @@ def events_of_state(document: Json) -> list[Event]:
     ]
     if outcomes.status != "pending":
         parts.append(("terminate", "", _select_members(outcomes, "status", "error", "outputs")))
-    duration = (outcomes.metrics or {}).get("duration_ms")
+    duration = duration_in(outcomes.metrics)
     return [
         Event(
             seq=None, id=f"state_{number}", timestamp=timestamp, episode_id=episode.id,

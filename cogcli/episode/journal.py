@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, NotRequired, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn, NotRequired, TypedDict
 
 import orjson
 
@@ -34,6 +34,7 @@ from cogcli.declarations.event_line import EventLine
 from cogcli.declarations.options import DURABILITIES
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.shared_events import RecordedPermissions
 from cogcli.declarations.value_types import Json
 from cogcli.episode.agreement import scan_log
 from cogcli.episode.blobs import MAX_LINE, SPILL, BlobFolder, may_refer, spill
@@ -58,13 +59,6 @@ _CHECKPOINT_EVERY: Final = 16
 _STANDING_LEVELS: Final = frozenset(("elevated", "privileged"))
 
 
-class _Permissions(Record):
-    """The options of a run that permit calls."""
-
-    trust_level: str | None = None
-    confirmed_capabilities: Any = None
-
-
 class _PolicyPermissions(Record):
     """The policy flags of a run that permit calls."""
 
@@ -73,7 +67,7 @@ class _PolicyPermissions(Record):
 
 def has_standing_permissions(started: Mapping[str, Any]) -> bool:
     """Return whether the first event of a run permits later calls with any inputs."""
-    given = read_record(_Permissions, started.get("options"))
+    given = read_record(RecordedPermissions, started.get("options"))
     is_shadow = read_record(_PolicyPermissions, started.get("policy")).shadow
     has_level = given.trust_level in _STANDING_LEVELS
     return has_level or bool(given.confirmed_capabilities) or is_shadow
@@ -111,7 +105,7 @@ class End(NamedTuple):
 
 
 class JournalPorts(TypedDict):
-    """The ports of a journal; `store` and `reopen` pass them through."""
+    """The ports of a journal, which `store` and `reopen` pass through."""
 
     clock: Clock
     ids: IdSource
@@ -132,22 +126,26 @@ class Journal:
         trace_id: str,
         resumed: tuple[int, End] | None = None,
         vouched: TrustedEvents = NOTHING,
-        **ports: Unpack[JournalPorts],
+        clock: Clock,
+        ids: IdSource,
+        redactor: Redactor,
+        durability: str = "process",
+        sign: Sign | None = None,
+        owner: bytes | None = None,
     ) -> None:
         """Start a log in an empty directory, which the journal then owns. Raise OSError.
 
         `resumed` is the descriptor of an existing log, opened for appending and locked, with the log's end.
         `vouched` is the result of its checkpoints.
         """
-        durability = ports.get("durability", "process")
         if durability not in DURABILITIES:
             raise ValueError(f"durability is {' or '.join(DURABILITIES)}")
         self.episode_id = episode_id
         self.trace_id = trace_id
         self.folder = folder
-        self.sign = ports.get("sign")
+        self.sign = sign
         """The function that signs the manifest; None to leave it unsigned."""
-        self._clock, self._ids, self._redactor = ports["clock"], ports["ids"], ports["redactor"]
+        self._clock, self._ids, self._redactor = clock, ids, redactor
         self._each = durability == "power"
         self._syncs = durability != "none"
         self._blobs = BlobFolder(folder)
@@ -188,7 +186,7 @@ class Journal:
         self.found_head = end.head
         """The hash of the last line when the log was opened."""
         self._checkpoints = CheckpointWriter(
-            folder, episode_id, ports.get("owner"), self.sign, vouched=vouched, count=end.sequence
+            folder, episode_id, owner, sign, vouched=vouched, count=end.sequence
         )
 
     @property

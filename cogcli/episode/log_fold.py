@@ -15,6 +15,7 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import row_of
+from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.reading import read_record, read_record_at_once
 from cogcli.declarations.shared_events import SharedActivity, SharedPlan, SharedPlanStep
 from cogcli.declarations.value_types import Json
@@ -93,7 +94,7 @@ class Counters:
         elif row.phase == "plan":
             self._count_plan(read_record(SharedPlan, event.payload))
         elif row.decides:
-            self.would_vetoes += event.payload.get("decision") == "audit"
+            self.would_vetoes += read_record(PolicyDecided, event.payload).decision == "audit"
         elif row.asks:
             self.approvals += 1
         elif event.event_type == "functional_state.captured" and is_root:

@@ -25,6 +25,7 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
+from cogcli.declarations.envelope import from_json
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -327,7 +328,7 @@ def _named_by_manifest(folder: Folder) -> NamedFiles:
     listed = manifest_files(manifest)
     named, own = read_record(StoredManifest, manifest).episode_id, None
     with suppress(UnreadableFile, InvalidJson):  # an unreadable log names no episode
-        own = parse_line(first_line(folder)).get("episode_id")
+        own = from_json(parse_line(first_line(folder))).episode_id or None
     if None not in (named, own) and named != own:
         listed.problems.append("is the manifest of another episode")
     return listed

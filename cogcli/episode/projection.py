@@ -18,6 +18,7 @@ import orjson
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import object_of
+from cogcli.declarations.call_records import WrittenFile
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import StateProjected, row_of
@@ -181,7 +182,7 @@ class Projection:
     def _add_files(self, artifacts: list[object]) -> None:
         """Add the files that a step of the root or of a nested run wrote. The last version of each is kept."""
         for file in artifacts:
-            if type(file) is dict and type(path := file.get("path")) is str:
+            if type(file) is dict and (path := read_record(WrittenFile, file).path):
                 self.artifacts[path] = file
 
     def _end_run(self, event: Event) -> None:

@@ -59,6 +59,11 @@ class LoopHistory:
             self.ended_ms = now
 
     @property
+    def done(self) -> int:
+        """The number of parts that are done."""
+        return self.counts.get("done", 0)
+
+    @property
     def ended(self) -> int:
         """The number of ended parts."""
         return sum(self.counts.values()) - self.counts.get("running", 0)

@@ -25,6 +25,7 @@ from cogcli import __version__
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.base.schema import validator
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.calls import CallResult, CallTicket, PersonAnswer
 from cogcli.gateway.client_approval import ClientQuestion, ask_person, can_ask, is_modern
@@ -399,13 +400,21 @@ def _unknown_text(offer: GatewayOffer, name: str) -> str:
     return f"Unknown tool: {name[:128]}"
 
 
+class OfferedOutput(Record):
+    """The output of an offered tool, in addition to its content."""
+
+    structured: object = None
+    text: str = ""
+
+
 def _tool_result(result: CallResult, meta: Json) -> types.CallToolResult:
     """Return the reply to a call that has ended."""
     if result.status == "done":
         output = result.output or {}
         reply: Json = {"content": list_at(output, "content"), "_meta": meta}
-        if output.get("structured") is not None:
-            reply["structuredContent"] = output["structured"]
+        structured = read_record(OfferedOutput, output).structured
+        if structured is not None:
+            reply["structuredContent"] = structured
         return _to_call_tool_result(reply, output)
     error = result.error
     if error is None:
@@ -425,7 +434,9 @@ def _to_call_tool_result(reply: Json, output: Json) -> types.CallToolResult:
     try:
         return types.CallToolResult.model_validate(reply)
     except ValidationError:
-        text = output.get("text") or json.dumps(reply["content"], ensure_ascii=False)
+        text = read_record(OfferedOutput, output).text or json.dumps(
+            reply["content"], ensure_ascii=False
+        )
         return types.CallToolResult.model_validate(
             {**reply, "content": [{"type": "text", "text": text}]}
         )

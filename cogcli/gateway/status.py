@@ -9,7 +9,8 @@ from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import StepFinished, row_of
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.session_events import CallRequested
 from cogcli.declarations.value_types import Json
@@ -84,4 +85,6 @@ def _read_status(row: EpisodeRow) -> SessionStatus:
 
 def _ending_of(event: Event) -> str:
     """Return the status of a call that an event ends. Empty for a gate inside of a call."""
-    return "" if "@" in (event.step_id or "") else str(event.payload.get("step_status"))
+    return (
+        "" if "@" in (event.step_id or "") else read_record(StepFinished, event.payload).step_status
+    )

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.governance_events import GateAnswer
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.skill_spec import Step
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
@@ -162,7 +163,7 @@ def _called_capabilities(catalog: Catalog, step: Step) -> Iterator[Capability]:
 def _has_refused(gate: str, parts: list[StepHistory]) -> bool:
     """Return whether a call of this gate refused its step."""
     judged = (view for view in parts if StepPath(view.id).is_gate and view.uses == gate)
-    return any(object_of(view.output).get("allowed") is not True for view in judged)
+    return any(read_record(GateAnswer, view.output).allowed is not True for view in judged)
 
 
 def skill_line(entry: Json) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from cogcli.base.jsonvalue import text_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
 from cogcli.declarations.governance_events import Approval
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedPolicy, RunPins
+from cogcli.declarations.shared_events import RecordedPermissions
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History, describe_system_user
 from cogcli.episode.layout import Finding
@@ -202,7 +202,7 @@ def _fact_rows(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
         "shadow": "no rule of the pack was enforced" if policy.shadow else "",
         "intent": policy.intent,
         "user": policy.user,
-        "trust": text_of(start.options.get("trust_level")),
+        "trust": read_record(RecordedPermissions, start.options).trust_level or "",
         "seed": str(start.seed) if start.seed else "",
         "tags": ", ".join(f"{name}={value}" for name, value in start.tags.items()),
     }

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from cogcli.base.canonical import span_of, trace_of
-from cogcli.base.jsonvalue import text_of
 from cogcli.declarations.agent_events import LayerCompleted
 from cogcli.declarations.call_records import AttemptMade, RunError, StepError
 from cogcli.declarations.envelope import Event
@@ -27,6 +26,7 @@ from cogcli.declarations.events import (
 )
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.run_start import RunPins
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
@@ -150,7 +150,7 @@ class _TraceFold:
         }
         if self._io:
             attributes["cogcli.inputs"] = json_text(payload.inputs)
-        version = text_of(payload.pins.get("cogcli"))
+        version = read_record(RunPins, payload.pins).cogcli
         if not self._open.runs and version:
             self._resource["service.version"] = version
         parent = self._around_run(event, payload.parent_run_id or "")

@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeGuard
 
 from cogcli.base.canonical import span_of
-from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.base.jsonvalue import text_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.value_types import Json
+from cogcli.episode.document_bytes import duration_in
 
 INTERNAL: Final = 1
 CLIENT: Final = 3
@@ -159,9 +160,9 @@ def microseconds_of(timestamp: Any) -> int | None:
     return max(0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND)
 
 
-def duration_of(metrics: object) -> int:
+def duration_of(metrics: Json | None) -> int:
     """Return the duration in the metrics of a closing event, in microseconds; 0 without a duration."""
-    ms = object_of(metrics).get("duration_ms")
+    ms = duration_in(metrics)
     return ms * 1000 if is_count(ms) else 0
 
 

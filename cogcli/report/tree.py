@@ -354,7 +354,7 @@ def skip_reason(run: RunHistory, step: StepHistory) -> str:
 def loop_text(loop: LoopHistory, *, running: bool) -> str:
     """Return the progress of a loop, such as `34/120 done, 2 failed  ~40s left`. If the total is
     unknown, return `3 rounds done`."""
-    done = loop.counts.get("done", 0)
+    done = loop.done
     words = [
         f"{done}/{loop.total} done" if loop.total is not None else f"{count_of(done, 'round')} done"
     ]

@@ -16,7 +16,7 @@ from cogcli.declarations.governance_events import (
     ApprovalRejected,
     ApprovalRequested,
 )
-from cogcli.declarations.run_start import start_of
+from cogcli.declarations.run_start import ExpectedAgent, start_of
 from cogcli.episode.journal import Journal
 from cogcli.policy.approvals import AnswerSignatures, AnswerStatement, SignedAnswer
 from cogcli.run.approver import is_of_gate, parse_approver, require_approver
@@ -91,7 +91,7 @@ def require_approvers(
     `run/approver.py`.
     """
     by, start = approver.by, start_of(started)
-    agent_id = str(start.agent.request.agent.get("agent_id", "")) if start.agent else ""
+    agent_id = ExpectedAgent.of(start.agent.request.agent).agent_id if start.agent else ""
     for answer in answers:
         request = ApprovalRequested.of(answer.asked.payload)
         require_approver(

@@ -118,8 +118,8 @@ def _find_host(catalog: Catalog, service: Service) -> str:
     """
     if catalog.in_process(service) or service.settings.keys() & {"command", "server"}:
         return ""
-    address = service.settings.get("url") or service.settings.get("base_url")
-    return (urlsplit(str(address)).hostname if address else "") or "?"
+    address = service.keys.url or service.keys.base_url
+    return (urlsplit(address).hostname if address else "") or "?"
 
 
 def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:

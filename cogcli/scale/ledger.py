@@ -49,7 +49,13 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "exit_code": (int,),
     "ms": (int, float),
     "tokens": (int,),
+    "calls": (int,),
+    "retries": (int,),
+    "error": (dict, type(None)),
+    "at": (str,),
 }
+_OPTIONAL: Final[Json] = {"code": "", "calls": 0, "retries": 0, "error": None}
+"""The values of the members that an entry need not have."""
 _SENT_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "line": (int,),
     "try": (int,),
@@ -146,21 +152,19 @@ def parse_moved(json: Json) -> MovedEntry | None:
 
 def parse_entry(json: Json) -> LedgerEntry | None:
     """Return the entry in an object of a ledger. None if a member is missing or has another type."""
-    if any(type(json.get(name)) not in types for name, types in _TYPES.items()):
+    members = {**_OPTIONAL, **json}
+    if any(type(members.get(name)) not in types for name, types in _TYPES.items()):
         return None
-    if not (1 <= json["line"] <= MOST_LINES and 1 <= json["try"] <= MOST_LINES):
+    if not (1 <= members["line"] <= MOST_LINES and 1 <= members["try"] <= MOST_LINES):
         return None
-    calls, retries, error = json.get("calls", 0), json.get("retries", 0), json.get("error")
-    at = json.get("at")
-    if type(at) is not str or not _AT.fullmatch(at):
+    if not _AT.fullmatch(members["at"]):
         return None
-    if json["ep"] is not None and not is_own_id(json["ep"]):
-        return None
-    if type(calls) is not int or type(retries) is not int or type(error) not in (dict, type(None)):
+    if members["ep"] is not None and not is_own_id(members["ep"]):
         return None
     return LedgerEntry(
-        json["line"], json["try"], json["h"], json["ep"], json["status"], json["exit_code"],
-        json["ms"], json["tokens"], str(json.get("code", "")), calls, retries, error, at,
+        members["line"], members["try"], members["h"], members["ep"], members["status"],
+        members["exit_code"], members["ms"], members["tokens"], str(members["code"]),
+        members["calls"], members["retries"], members["error"], members["at"],
     )  # fmt: skip
 
 

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cogcli.agent.context.inputs import Attention, Edge, PromotedMemory, edge_ref
+from cogcli.declarations.layer_records import AttentionWrites, FocusedEvents, PerceivedEvent
 from cogcli.declarations.pack_spec import Pack
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.policy.freshness import seconds_of
 
@@ -92,7 +94,7 @@ def hold(events: Iterable[Json], goals: Iterable[str]) -> list[str]:
         event["id"]
         for event in events
         if event["type"] in INTERRUPTING
-        and not event.get("waited")
+        and not PerceivedEvent.of(event).waited
         and _event_salience(event, words) < LOW
     ]
 
@@ -165,14 +167,14 @@ def attention_from(logged_state: Json) -> Attention:
     """Return the attention of a turn from the logged writes of its layers. A reference with a secret-like name has a
     masked salience in the log and counts as unranked.
     """
-    scores = logged_state["salience_scores"].items()
-    salience = {ref: score for ref, score in scores if isinstance(score, int | float)}
+    writes = read_record(AttentionWrites, logged_state)
     events = (event for event in find_held_events(logged_state) if event["type"] == ATTACHMENT)
     held = tuple(event["place"] for event in events)
-    return Attention(tuple(logged_state["focus"]), salience, held)
+    return Attention(tuple(writes.focus), writes.salience_scores, held)
 
 
 def find_held_events(state: Json) -> list[Json]:
     """Return the events that a turn deferred to the next one."""
-    held = state.get("focus_state", {}).get("buffered", ())
-    return [event for event in state.get("events", ()) if event["id"] in held]
+    found = FocusedEvents.of(state)
+    held = found.focus_state.buffered
+    return [event for event in found.events if event["id"] in held]

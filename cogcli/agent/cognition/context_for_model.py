@@ -16,6 +16,7 @@ from cogcli.agent.context.compiled import STATE, ContextBlock, Omission
 from cogcli.agent.context.compiler import CompiledContext, compile_context
 from cogcli.agent.context.inputs import CompileInput
 from cogcli.agent.sections import Prompt
+from cogcli.declarations.layer_records import BudgetReport
 from cogcli.declarations.value_types import Json
 
 BuildPrompt = Callable[[CompiledContext, int], Prompt]
@@ -77,9 +78,7 @@ def _with_blocks(context: CompiledContext, blocks: Iterable[ContextBlock]) -> Co
     return context._replace(payload={**context.payload, "compiled_prompt": prompt})
 
 
-def restore_recorded_sizes(compile_input: CompileInput, report: Json) -> CompileInput:
+def restore_recorded_sizes(compile_input: CompileInput, report: BudgetReport) -> CompileInput:
     """Return the input of a compilation with the needs of its prompt, as its recorded report has them."""
-    omissions = tuple(
-        Omission(**each) for each in report.get("omissions", ()) if each.get("bucket") == STATE
-    )
-    return compile_input._replace(reserved=report.get("reserved", 0), state_omissions=omissions)
+    omissions = tuple(Omission(**each.json) for each in report.omissions if each.bucket == STATE)
+    return compile_input._replace(reserved=report.reserved, state_omissions=omissions)

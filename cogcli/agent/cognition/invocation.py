@@ -32,6 +32,7 @@ from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import (
     LATEST_EDITION,
+    FetchedRecords,
     RecordedRequest,
     RecordedSession,
     RequestUser,
@@ -84,8 +85,9 @@ class StoredValues(NamedTuple):
             for each in payload["memories"]
         )
         edges = tuple(Edge(**edge) for edge in payload["edges"])
-        later = payload.get("profile"), payload.get("session")
-        return cls(edges, tuple(memories), payload["snapshot_ref"], *later)
+        found = FetchedRecords.of(payload)
+        session = None if found.session is None else found.session.json
+        return cls(edges, tuple(memories), found.snapshot_ref, found.profile, session)
 
 
 class Invocation(NamedTuple):

@@ -18,7 +18,12 @@ from cogcli.agent.cognition.attention import (
 )
 from cogcli.base.errors import InternalError
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.layer_records import TurnEffect
+from cogcli.declarations.layer_records import (
+    CandidateRef,
+    PerceptionInput,
+    SessionSignals,
+    TurnEffect,
+)
 from cogcli.declarations.run_start import LATEST_EDITION, RecordedRequest
 from cogcli.declarations.value_types import Json
 
@@ -33,11 +38,11 @@ def budget_gate(view: View) -> Json:
 
 def perception(view: View) -> Json:
     """Return the events since the last turn, with types."""
-    request, events = view["request"], []
+    request, inputs, events = view["request"], PerceptionInput.of(view), []
     if not view["effects"] and not view["approvals"]:
         events.append({"id": "e0", "type": "user_message", "text": request["message"]})
         given = RecordedRequest.of(request)
-        for type, text in _list_signals(given, view.get("session")):
+        for type, text in _list_signals(given, inputs.session):
             events.append({"id": f"e{len(events)}", "type": type, "text": text})
         for place, attachment in enumerate(given.attachments):
             name, id = str(attachment.get("name")), f"e{len(events)}"
@@ -48,21 +53,22 @@ def perception(view: View) -> Json:
         events.append({"id": f"e{len(events)}", "type": type, "text": effect["capability"]})
     for notice in view["approvals"]:
         events.append({"id": f"e{len(events)}", **notice})
-    for event in view.get("waiting", ()):
+    for event in inputs.waiting:
         events.append({**event, "id": f"e{len(events)}", "waited": True})
     return {"events": events}
 
 
-def _list_signals(recorded_request: RecordedRequest, session: Json | None) -> list[tuple[str, str]]:
+def _list_signals(
+    recorded_request: RecordedRequest, session: SessionSignals | None
+) -> list[tuple[str, str]]:
     """Return the types and texts of the events about session, channel and locale. Logs of edition 1 have no `session`:
     each of them resumes one, and nothing else is perceived. Where no session was read, none starts or is resumed.
     """
     id = recorded_request.session_id
     if session is None:
         return [("session_resumed", id)] if id else []
-    state = session.get("state")
-    found = [(f"session_{state}", id)] if id and state else []
-    if session.get("last_run_failed"):
+    found = [(f"session_{session.state}", id)] if id and session.state else []
+    if session.last_run_failed:
         found.append(("last_run_failed", id))
     named = (("channel", recorded_request.channel), ("locale", recorded_request.locale))
     return [*found, *((name, text) for name, text in named if text)]
@@ -125,12 +131,12 @@ def consolidation(view: View) -> Json:
 
 def _working_memory(candidate: Json) -> list[Json]:
     """Return the session topics of a run: its intent, its entities and its outcome. Empty for logs of edition 1."""
-    entity = candidate.get("session")
-    if not entity:
+    found = CandidateRef.of(candidate)
+    if not found.session:
         return []
     return [
-        _build_proposal("evidence_link", "working", entity, name, value, candidate["ref"])
-        for name, value in candidate["about"].items()
+        _build_proposal("evidence_link", "working", found.session, name, value, found.ref)
+        for name, value in found.about.items()
     ]
 
 

@@ -168,7 +168,7 @@ class Observer:
         closing = self._closings.get(step_id)
         if closing is None:
             return None
-        return closing.output or closing.json.get("error")
+        return closing.output or (closing.error.json if closing.error else None)
 
     def find_say(self, step_id: str) -> str:
         """Return the text for the customer of a denied step; empty if the pack has none."""

@@ -16,7 +16,7 @@ from cogcli.agent.context.compiler import STAGES, CompiledContext, compile_conte
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.agent_events import ContextCompiled, LayerCompleted
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.layer_records import ContextLedger
+from cogcli.declarations.layer_records import ContextDocument, ContextLedger
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
@@ -56,9 +56,8 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
             )
             if invocation.policy.edition >= LATEST_EDITION:
                 compile_input = compile_input._replace(attention=attention_from(logged))
-            compile_input = restore_recorded_sizes(
-                compile_input, context.get("budget_report") or {}
-            )
+            report = read_record(ContextDocument, context).budget_report
+            compile_input = restore_recorded_sizes(compile_input, report)
             recorded = dict(context["context_ledger"])
             yield RecompiledTurn(turn, compile_context(compile_input), recorded)
         elif event.event_type == LayerCompleted.event.name:

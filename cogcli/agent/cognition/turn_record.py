@@ -11,7 +11,7 @@ from cogcli.agent.state import AgentState
 from cogcli.declarations.agent_events import LayerCompleted
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.event_type import Payload
-from cogcli.declarations.run_start import LATEST_EDITION
+from cogcli.declarations.run_start import LATEST_EDITION, ExpectedAgent
 from cogcli.declarations.value_types import Json
 from cogcli.run.engine.run import RootRun
 
@@ -76,7 +76,7 @@ def values_at_start(
     first turn the message.
     """
     pack = invocation.pack
-    agent_id = invocation.request.agent.get("agent_id")
+    agent_id = ExpectedAgent.of(invocation.request.agent).agent_id
     named = {"agent_id": agent_id} if agent_id else {}
     known = {
         "ledger": ledger,

@@ -16,6 +16,7 @@ from cogcli.base.canonical import canonical, compact, digest_of
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.call_records import error_from_payload
+from cogcli.declarations.run_start import PinnedModel
 from cogcli.declarations.value_types import Json
 
 KINDS: Final[dict[str, tuple[str, bool]]] = {
@@ -166,7 +167,10 @@ class ModelInfo(NamedTuple):
     @classmethod
     def from_payload(cls, payload: Json) -> ModelInfo:
         """Return the inverse of `to_payload`."""
-        return cls(**{**payload, "features": tuple(payload.get("features", ()))})
+        pin = PinnedModel.of(payload)
+        return cls(
+            pin.adapter, pin.name, pin.context_tokens, pin.deterministic, tuple(pin.features)
+        )
 
 
 class LanguageModel(Protocol):

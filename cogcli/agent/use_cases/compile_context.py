@@ -31,6 +31,7 @@ from cogcli.base.problems import suggestion
 from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, Pack
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.run_start import ExpectedAgent, RequestUser
 from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_trace_id
 from cogcli.policy.budgets import DEFAULTS, merge_limits
@@ -147,8 +148,8 @@ def _require_agent(agent: Json) -> None:
         if not isinstance(value, str):
             text = f"`agent.{name}` of the request: expected a text, found {kind_of(value)}"
             raise UsageError("input.type", text)
-    agent_id = agent.get("agent_id")
-    if agent_id is not None and not is_user_id(agent_id):
+    agent_id = ExpectedAgent.of(agent).agent_id
+    if "agent_id" in agent and not is_user_id(agent_id):
         text = f"`agent.agent_id` of the request: found `{agent_id[:60]}`"
         raise UsageError("usage.value", text, expected=USER_ID_WORDS)
 
@@ -184,7 +185,7 @@ def _parse_user(raw: Json) -> User:
     if "user_id" in raw and not is_user_id(raw["user_id"]):
         text = f"`user.user_id` of the request: found `{raw['user_id'][:60]}`"
         raise UsageError("usage.value", text, expected=USER_ID_WORDS)
-    user = User(**{**raw, "consent": tuple(raw.get("consent", ()))})
+    user = User(**{**raw, "consent": tuple(RequestUser.of(raw).consent)})
     if any(each not in PROPOSAL_CLASSES for each in user.consent):
         raise UsageError("usage.value", f"`user.consent`: expected {', '.join(PROPOSAL_CLASSES)}")
     return user

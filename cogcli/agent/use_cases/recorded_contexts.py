@@ -17,6 +17,7 @@ from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.events import RunResumed
+from cogcli.declarations.layer_records import ContextLedger
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 
@@ -106,7 +107,7 @@ def _require_equal(log: AgentLog, found: RecompiledTurn) -> None:
     raise UnusableEnvironment(
         "episode.unreadable",
         text,
-        expected=str(found.recorded.get("context_hash")),
+        expected=str(read_record(ContextLedger, found.recorded).context_hash),
         found=f"{found.context.hash}, from `{found.differs}` on",
         next=(f"cogcli verify {log.directory.name}",),
     )

@@ -219,7 +219,7 @@ def _rerun_flags(root: RunHistory, failed_step: StepPath) -> str:
     if (
         step.loop
         and step.loop.total
-        and step.loop.counts.get("done")
+        and step.loop.done
         and failed_step.removeprefix(f"{step.id}#").isdigit()
     ):
         return "--failed-items"

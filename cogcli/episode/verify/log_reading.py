@@ -13,7 +13,7 @@ import orjson
 from cogcli.base.canonical import digest
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
-from cogcli.declarations.envelope import Event
+from cogcli.declarations.envelope import Event, from_json
 from cogcli.declarations.events import WaypointSet, row_of
 from cogcli.declarations.reading import read_record, read_record_at_once
 from cogcli.declarations.record import Record
@@ -320,8 +320,9 @@ class LogReading:
         self, number: int, raw: bytes, value: Json, before: str
     ) -> Iterator[Finding]:
         """Apply a line, and compare a waypoint with the one derived from the lines before it."""
-        if value.get("event_type") == WaypointSet.event.name:
-            recorded = read_record(WaypointSet, value.get("payload"))
+        event = from_json(value)
+        if event.event_type == WaypointSet.event.name:
+            recorded = read_record(WaypointSet, event.payload)
             expected = self._waypoints.result(str(self.lines.episode), before)
             digest = sha256(expected.to_bytes()).hexdigest() if expected else "none"
             self.waypoints = [*self.waypoints[-1:], recorded.sha256]
@@ -356,7 +357,7 @@ def _find_evidence(folder: Folder) -> tuple[list[int], bool]:
     for number, raw in lines.containing(_MARK, _WAYPOINT_MARK):
         if _MARK in raw:
             with suppress(InvalidJson):
-                if row_of(parse_line(raw).get("event_type")).projected:
+                if row_of(from_json(parse_line(raw)).event_type).projected:
                     found = [*found[-1:], number]
         has_waypoints = has_waypoints or _WAYPOINT_MARK in raw
     return found, has_waypoints

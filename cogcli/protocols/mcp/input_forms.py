@@ -13,7 +13,7 @@ from cogcli.base.canonical import compact
 from cogcli.base.errors import InputRequiredError
 from cogcli.base.schema import validator
 from cogcli.base.terminal_text import visible
-from cogcli.declarations.governance_events import InputForm
+from cogcli.declarations.governance_events import FormSchema, InputForm
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -30,13 +30,6 @@ _SHOWN: Final = 200
 """The characters of a question that the error of a waiting run has."""
 ELICIT: Final = "elicitation/create"
 SAMPLE: Final = "sampling/createMessage"
-
-
-class FormSchema(Record):
-    """The schema of a form on the wire: an object of plain values."""
-
-    properties: dict[str, Json]
-    required: list[str]
 
 
 class FormParams(Record):
@@ -76,7 +69,7 @@ def find_demand(
     """Return the error that leaves a call waiting for a person. None if the result is finished, or requests anything
     other than forms, or too many of them. `mask` removes the secrets from the server's data.
     """
-    if result.get("resultType") != "input_required":
+    if read_record(UnfinishedResult, result).resultType != "input_required":
         return None
     asked = read_record(UnfinishedResult, mask(result))
     state = read_record(UnfinishedResult, result).requestState

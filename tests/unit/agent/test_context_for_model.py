@@ -17,6 +17,7 @@ from cogcli.agent.prompts import build_reasoning_prompt
 from cogcli.agent.sections import Prompt
 from cogcli.agent.state import AgentState
 from cogcli.agent.update import complete_tool_calls
+from cogcli.declarations.layer_records import BudgetReport
 from tests.fakes.support_desk import compile_input, edge, pack
 
 WORDS = st.sampled_from(["refunds", "x" * 300, "store credit.", "字" * 40, "a\nb", "30 days.", ""])
@@ -123,5 +124,5 @@ def test_a_context_is_compiled_again_from_its_recorded_report() -> None:
     report: dict[str, Any] = context.payload["budget_report"]
     assert report["reserved"] > 0
     bare = given._replace(reserved=0, state_omissions=())
-    again = compile_context(restore_recorded_sizes(bare, report))
+    again = compile_context(restore_recorded_sizes(bare, BudgetReport.of(report)))
     assert again.payload == context.payload
