@@ -26,6 +26,7 @@ from cogcli.base.canonical import compact
 from cogcli.base.errors import NO, OK, SkillNotFoundError, UsageError, exit_code
 from cogcli.base.file_roots import is_below
 from cogcli.base.files import write_atomic
+from cogcli.base.jsonvalue import map_members
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.pinned_file import PinnedFile, read_pinned_file
 from cogcli.base.problems import KeyPath
@@ -106,8 +107,6 @@ def _name_files(settings: Settings, value: Any, files: Container[PinnedFile]) ->
 
     Raise UsageError `usage.value` for a file that is outside the project, since a case cannot name it.
     """
-    if isinstance(value, list):
-        return [_name_files(settings, each, files) for each in value]
     pinned = read_pinned_file(value)
     if pinned is not None and pinned in files:
         root = os.path.realpath(settings.project or settings.display_path(""))
@@ -120,21 +119,15 @@ def _name_files(settings: Settings, value: Any, files: Container[PinnedFile]) ->
             )
             raise UsageError("usage.value", message, hint=hint)
         return os.path.relpath(pinned.path, root).replace(os.sep, "/")
-    if isinstance(value, dict):
-        return {name: _name_files(settings, each, files) for name, each in value.items()}
-    return value
+    return map_members(value, lambda each: _name_files(settings, each, files))
 
 
 def _without_paths(value: Any, files: Container[PinnedFile]) -> Any:
     """Return the input of a call in which the files of the run have no path, because it is another one elsewhere."""
-    if isinstance(value, list):
-        return [_without_paths(each, files) for each in value]
-    if not isinstance(value, dict):
-        return value
     pinned = read_pinned_file(value)
     if pinned is not None and pinned in files:
         return {name: each for name, each in value.items() if name != "path"}
-    return {name: _without_paths(each, files) for name, each in value.items()}
+    return map_members(value, lambda each: _without_paths(each, files))
 
 
 def _require_recordable(episode: str, log: LogIndex) -> tuple[Event, RunTerminated]:

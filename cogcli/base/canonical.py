@@ -26,6 +26,11 @@ def compact(value: object) -> bytes:
     return orjson.dumps(value)
 
 
+def text_from(value: object) -> str:
+    """Return a value as text: a string unchanged, any other value as compact JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
 def digest(data: bytes | memoryview) -> str:
     """Return `sha256:` and the 64 hex digits of the data's hash."""
     return f"sha256:{sha256(data).hexdigest()}"

@@ -50,6 +50,20 @@ class CogcliError(Exception):
         self.samples: dict[str, str] = {}
         """An example value for `-p`, by the name of an input that may be missing."""
 
+    # Members of errors of runs. Every error has their defaults, so that no reader asks for its class.
+    left: bool | None = None
+    attempts: list[dict[str, object]] | tuple[()] = ()
+    say: str = ""
+    step_id: str | None = None
+    capability_id: str | None = None
+    binding_id: str | None = None
+    service_id: str | None = None
+
+    @property
+    def retryable(self) -> bool:
+        """Whether `config.retry` may repeat the call after this error."""
+        return False
+
     @property
     def exit_code(self) -> int:
         """Return the process exit code of this error's code."""

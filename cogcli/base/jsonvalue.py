@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final, TypeGuard, TypeVar
@@ -43,6 +43,18 @@ def list_of(value: object) -> list[Any]:
 def only_texts(values: Iterable[object]) -> list[str]:
     """Return the strings among these values, in order."""
     return [value for value in values if isinstance(value, str)]
+
+
+def items_of(value: object) -> list[Any]:
+    """Return the items of a list; any other value as the only item."""
+    return value if isinstance(value, list) else [value]
+
+
+def map_members(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a list or an object with each of its values changed; a scalar unchanged."""
+    if type(value) is dict:
+        return {name: change(member) for name, member in value.items()}
+    return [change(item) for item in value] if type(value) is list else value
 
 
 def is_list_of(value: object, kind: type[_Item]) -> TypeGuard[list[_Item]]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from cogcli.base.jsonvalue import MAX_DEPTH, MAX_INTEGER, nearest_float
+from cogcli.base.jsonvalue import MAX_DEPTH, MAX_INTEGER, map_members, nearest_float
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.text_places import line_column
 
@@ -121,14 +121,10 @@ class _ExactnessCheck(NamedTuple):
 
 def _with_floats(value: Any) -> Any:
     """Return a value with floats instead of integers beyond 2^53-1."""
-    if isinstance(value, dict):
-        return {key: _with_floats(member) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_with_floats(item) for item in value]
     is_number = type(value) is int or type(value) is float
     if is_number and not -MAX_INTEGER <= value <= MAX_INTEGER:
         return nearest_float(value)
-    return value
+    return map_members(value, _with_floats)
 
 
 def _count_key_ends(raw: bytes) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible_json
@@ -128,18 +128,17 @@ def _replace_surrogates(value: object) -> object:
 def error_object(error: CogcliError) -> Json:
     """Return the `error` object of the envelope, without unknown members."""
     body: Json = {"code": error.code, "message": error.message}
-    if isinstance(error, RuntimeErrorBase):
-        places = {
-            "step": error.step_id,
-            "capability": error.capability_id,
-            "binding": error.binding_id,
-            "service": error.service_id,
-        }
-        body.update({key: value for key, value in places.items() if value})
+    places = {
+        "step": error.step_id,
+        "capability": error.capability_id,
+        "binding": error.binding_id,
+        "service": error.service_id,
+    }
+    body.update({key: value for key, value in places.items() if value})
     for key in ("file", "line", "column", "expected", "found"):
         if value := getattr(error, key):
             body[key] = value
-    body["retryable"] = isinstance(error, RuntimeErrorBase) and error.retryable
+    body["retryable"] = error.retryable
     body["hint"] = error.hint
     body["next"] = list(error.next)
     return body

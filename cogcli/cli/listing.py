@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.base.jsonvalue import items_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, shorten_middle, truncate, visible
 from cogcli.cli.context import CommandContext
@@ -106,7 +107,7 @@ def _filter_text(filters: Wanted) -> str:
 
 def _flag_values(value: object) -> list[object]:
     """Return the values of a flag as a list; empty if it was not typed."""
-    return value if isinstance(value, list) else [value] if value else []
+    return items_of(value) if value else []
 
 
 def _flag_text(flag: str, value: object) -> str:

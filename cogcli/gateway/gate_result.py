@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from cogcli.base.canonical import compact
-from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.canonical import text_from
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.calls import CallResult, CallTicket
@@ -69,7 +68,7 @@ class GateResult(NamedTuple):
         """The text that a model reads as the result of its tool."""
         if self.output is not None:
             only = next(iter(self.output.values())) if len(self.output) == 1 else self.output
-            return only if isinstance(only, str) else compact(only).decode()
+            return text_from(only)
         lines = [f"{self.status}[{self.code}]: {self.reason}"]
         lines += [_ADVICE[self.status]]
         lines += [f"a person decides: {self.next}"] if self.next else []
@@ -124,9 +123,8 @@ def result_from_call(result: CallResult, episode: str) -> GateResult:
         return found._replace(code=_NOT_MADE, reason=reason)
     if status == "in_doubt":
         found = found._replace(next=f"cogcli resume {episode} --in-doubt done|rerun|skip|fail")
-    say = error.say if isinstance(error, RuntimeErrorBase) else ""
     hint = f" ({error.hint})" if error.hint and status == "failed" else ""
-    return found._replace(code=error.code, reason=f"{error.message}{hint}", say=say)
+    return found._replace(code=error.code, reason=f"{error.message}{hint}", say=error.say)
 
 
 def result_of_unknown_argument(capability: str, name: str) -> GateResult:

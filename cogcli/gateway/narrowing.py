@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from cogcli.base.jsonvalue import deep_copy, equal
+from cogcli.base.jsonvalue import deep_copy, equal, items_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import PolicyRule
 from cogcli.declarations.value_types import Json
@@ -94,7 +94,7 @@ def _constraints_if(condition: object, *, holds: bool) -> list[Constraint]:
     if not isinstance(condition, dict) or len(condition) != 1:
         return []
     ((operator, written),) = condition.items()
-    parts = written if isinstance(written, list) else [written]
+    parts = items_of(written)
     if operator == "!" and len(parts) == 1:
         return _constraints_if(parts[0], holds=not holds)
     if operator == ("and" if holds else "or"):

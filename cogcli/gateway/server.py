@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from cogcli import __version__
-from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.errors import CogcliError
 from cogcli.base.schema import validator
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -444,10 +444,9 @@ def _to_call_tool_result(reply: Json, output: Json) -> types.CallToolResult:
 
 def _content_of_failure(error: CogcliError) -> list[object]:
     """Return the content with which the tool itself reported its failure; empty for any other error."""
-    attempts = error.attempts if isinstance(error, RuntimeErrorBase) else None
-    if error.code != "call.rejected" or not attempts:
+    if error.code != "call.rejected" or not error.attempts:
         return []
-    body = object_at(attempts[-1], "reply", "body")
+    body = object_at(error.attempts[-1], "reply", "body")
     return list_at(body, "content") if body.get("isError") is True else []
 
 

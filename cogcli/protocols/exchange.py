@@ -109,15 +109,16 @@ def exchange_from_record(record: Mapping[str, object]) -> ObservedExchange | Non
     parts = urlsplit(attempt.url)
     names = {name.lower(): "" for name in request.headers} | {"content-type": request.media_type}
     seen = ReceivedRequest(
-        attempt.method or "", parts.path, parts.query, names, _body_bytes(request.body)
+        attempt.method or "", parts.path, parts.query, names, bytes_of_body(request.body)
     )
     media_type = attempt.media_type or reply.media_type
     return ObservedExchange(
-        seen, attempt.status_code or 0, media_type, _body_bytes(reply.body), whole=False
+        seen, attempt.status_code or 0, media_type, bytes_of_body(reply.body), whole=False
     )
 
 
-def _body_bytes(body: object) -> bytes:
+def bytes_of_body(body: object) -> bytes:
+    """Return a recorded body as bytes: a string in UTF-8, another value as JSON, none as no bytes."""
     if body is None:
         return b""
     return body.encode() if isinstance(body, str) else orjson.dumps(body)

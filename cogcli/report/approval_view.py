@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Final
 
-import orjson
-
+from cogcli.base.canonical import text_from
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.terminal_text import visible_block
@@ -57,7 +56,7 @@ class Argument(NamedTuple):
     @property
     def text(self) -> str:
         """The whole value as text."""
-        return self.value if isinstance(self.value, str) else _json_text(self.value)
+        return text_from(self.value)
 
     def screen_text(self, *, in_full: bool) -> str:
         """Return the value for a screen. Unless `in_full`, a long text that decides nothing is cut."""
@@ -261,7 +260,3 @@ def _is_deciding(path: tuple[str, ...], value: object, deciding_paths: frozenset
         return True
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number or bool(words & _AMOUNTS)
-
-
-def _json_text(value: object) -> str:
-    return orjson.dumps(value).decode()

@@ -8,7 +8,7 @@ from typing import Final
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.report.compare import SAME, ComparedEpisode, DiffLine, EpisodeDiff, compare
 from cogcli.report.humanize import duration
-from cogcli.report.page_values import json_text
+from cogcli.report.page_values import page_text
 from cogcli.report.styled_text import UNICODE
 
 _WHOLE: Final = ("steps", "outputs")
@@ -94,5 +94,5 @@ def _render_step(name: str, side: ComparedEpisode, line: DiffLine | None) -> str
 def _render_value(area: str, value: object) -> str:
     if area == "specs" and isinstance(value, str):
         return f"{value[:19]}…"
-    text = "" if value is None else value if isinstance(value, str) else json_text(value)
+    text = "" if value is None else page_text(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

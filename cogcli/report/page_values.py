@@ -29,7 +29,7 @@ class ValueLimit(NamedTuple):
         """
         if value is None or value in ("", {}, []):
             return None
-        text = value if isinstance(value, str) else json_text(value)
+        text = page_text(value)
         head, omitted = truncate_bytes(text, self.bytes)
         return PageValue(word, head, f"{omitted}; all of it: {file_name}" if omitted else "")
 
@@ -39,6 +39,11 @@ class ValueLimit(NamedTuple):
             self.value(name, value, file_name) or PageValue(name, json_text(value))
             for name, value in values.items()
         ]
+
+
+def page_text(value: object) -> str:
+    """Return a string unchanged, any other value as `json_text`."""
+    return value if isinstance(value, str) else json_text(value)
 
 
 def json_text(value: object) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-import orjson
-
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.pinned_file import read_pinned_file
 from cogcli.declarations.call_records import AttemptMade
@@ -19,7 +17,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import ReceivedRequest
+from cogcli.protocols.exchange import ReceivedRequest, bytes_of_body
 from cogcli.protocols.http.curl import curl_line
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
@@ -95,16 +93,9 @@ def _build_curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
     headers = dict.fromkeys(request.headers, "")
     if request.media_type:
         headers["content-type"] = request.media_type
-    data = _body_to_bytes(request.body)
+    data = bytes_of_body(request.body)
     seen = ReceivedRequest(attempt.method or "POST", path, query, headers, data)
     return curl_line(seen, f"{origin}://{host}", service, binding)
-
-
-def _body_to_bytes(body: Any) -> bytes:
-    """Return a recorded body as bytes: a string in UTF-8, another value as JSON."""
-    if body is None:
-        return b""
-    return body.encode() if isinstance(body, str) else orjson.dumps(body)
 
 
 def _suggest_address(error: RuntimeErrorBase, catalog: Catalog | None) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from cogcli.base.canonical import text_from
 from cogcli.base.errors import ExpressionError
 from cogcli.base.jsonvalue import copy_writable, kind_of
 from cogcli.base.refs import MISSING, Reference
 from cogcli.declarations.field_spec import Fields
-from cogcli.state.inputs import Scope, text_from
+from cogcli.state.inputs import Scope
 from cogcli.state.namespaces import look_up_through_lists, members_of, suggest_existing_path, walk
 
 if TYPE_CHECKING:  # imported on use: most runs have no expression, and start-up counts

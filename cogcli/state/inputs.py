@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import orjson
-
+from cogcli.base.canonical import text_from
 from cogcli.base.errors import InputMappingError, ReferenceResolutionError
 from cogcli.base.jsonvalue import SCALARS, Json, copy_writable
 from cogcli.base.named_tuple import NamedTuple
@@ -153,11 +152,6 @@ def _render_slot(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
     if value is None:
         return slot.otherwise or ""
     return text_from(value)
-
-
-def text_from(value: object) -> str:
-    """Return a value as text: a string unchanged, any other value as compact JSON."""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def is_missing_reference(value: object, state: ExecutionState) -> bool:

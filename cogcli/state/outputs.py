@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
-from cogcli.base.jsonvalue import SCALARS, copy_writable, is_list_of, kind_of, preview
+from cogcli.base.jsonvalue import SCALARS, copy_writable, is_list_of, items_of, kind_of, preview
 from cogcli.base.merge import STRATEGIES, replaces_present, require_mergeable
 from cogcli.base.named_tuple import NamedTuple, new_tuple
 from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, overlap, parse, parse_target
@@ -75,8 +75,9 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
         if type(value) not in SCALARS:
             value = copy_writable(value)
         if rule.listed:
-            items = value if isinstance(value, list) else [value]
-            value = [item if isinstance(item, dict) else {"value": item} for item in items]
+            value = [
+                item if isinstance(item, dict) else {"value": item} for item in items_of(value)
+            ]
         writes.append(new_tuple(Write, (rule.target, rule.strategy, value)))
         can_apply = can_apply and rule.always_applies
     if not can_apply:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from cogcli.authoring.verification.case import Expectation, Outcome
 from cogcli.authoring.verification.check_result import join_differences, shorten_json
 from cogcli.authoring.verification.skill_case import SkillCase
-from cogcli.base.jsonvalue import equal, kind_of
+from cogcli.base.jsonvalue import equal, items_of, kind_of
 from cogcli.base.output_diff import EXACT, differences
 from cogcli.base.problems import suggestion
 from cogcli.base.redact import Redactor
@@ -181,16 +181,11 @@ def _text_at(value: str, state: ExecutionState) -> str:
     """Return the text at a reference, with the strings of a list joined; any other string unchanged."""
     reference: Reference | None = parse(value)
     found = look_up_through_lists(state, reference) if reference else value
-    return "\n".join(map(str, _list_items(found)))
-
-
-def _list_items(value: object) -> list[object]:
-    """Return the items of a list; any other value as the only item."""
-    return value if isinstance(value, list) else [value]
+    return "\n".join(map(str, items_of(found)))
 
 
 def _verbatim_faults(actual: object, source: str, path: str) -> Iterator[str]:
-    for text in _list_items(actual):
+    for text in items_of(actual):
         if not isinstance(text, str):
             yield f"found {kind_of(text)}, expected text"
         elif text not in source:

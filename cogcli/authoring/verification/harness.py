@@ -33,7 +33,7 @@ from cogcli.authoring.verification.check_result import (
 )
 from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.authoring.verification.rule_catalog import CAPABILITY, SKILL, catalog_of_call
-from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.errors import CogcliError
 from cogcli.base.extras import missing_module
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.scratch import scratch_folder
@@ -244,9 +244,8 @@ def error_faults(
         return
     if not {error.code, ANY_ERROR}.intersection(codes):
         yield f"found {error.code} ({error.message}), expected {wanted}"
-    found_left = error.left if isinstance(error, RuntimeErrorBase) else None
-    if left is not None and found_left is not left:
-        yield f"{wanted}: found left {found_left}, expected {left}"
+    if left is not None and error.left is not left:
+        yield f"{wanted}: found left {error.left}, expected {left}"
 
 
 def _result_faults(rule: RuleCase, outcome: Outcome) -> Iterator[str]:

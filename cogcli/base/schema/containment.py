@@ -19,7 +19,7 @@ from typing import Final, Literal
 import orjson
 
 from cogcli.base.json_pointer import find_at, parse_reference
-from cogcli.base.jsonvalue import Json, walk_values
+from cogcli.base.jsonvalue import Json, items_of, walk_values
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import MAX_NODES, TYPES, candidates, types_of
@@ -249,8 +249,7 @@ class _AlternativeCounter:
         return total
 
     def _count_own_choices(self, schema: Json, depth: int) -> int:
-        own = schema.get("type")
-        total = len(own) if isinstance(own, list) else 1
+        total = len(items_of(schema.get("type")))
         for key in CHOICES:
             if key in schema:
                 parts = keywords.items(schema, key)

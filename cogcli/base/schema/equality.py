@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cogcli.base.json_pointer import find_at, parse_reference
-from cogcli.base.jsonvalue import Json, equal
+from cogcli.base.jsonvalue import Json, equal, items_of
 from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.visitor import DEFINITIONS, LISTS, MAPS, SINGLE
 
@@ -84,5 +84,5 @@ def _type_names(value: object) -> object:
     """Return the types of the keyword `type` as a set: a list of them has no order, and one type
     may be written as a list of one. A faulty value is returned as it is.
     """
-    names = value if isinstance(value, list) else [value]
+    names = items_of(value)
     return frozenset(names) if all(isinstance(name, str) for name in names) else value

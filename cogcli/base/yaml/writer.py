@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from cogcli.base.jsonvalue import MAX_INTEGER, Json, inner_values
+from cogcli.base.jsonvalue import MAX_INTEGER, Json, inner_values, map_members
 
 _WIDTH: Final = 110
 _PLAIN: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(?:[./-][A-Za-z0-9_$]+)*")
@@ -31,14 +31,10 @@ def yaml_text(value: Json) -> str:
 def _integers_for_whole_floats(value: object) -> object:
     """Return the value with each float that is a whole number converted to an integer."""
     match value:
-        case dict():
-            return {key: _integers_for_whole_floats(part) for key, part in value.items()}
-        case list():
-            return [_integers_for_whole_floats(part) for part in value]
         case float() if value.is_integer() and abs(value) <= MAX_INTEGER:
             return int(value)
         case _:
-            return value
+            return map_members(value, _integers_for_whole_floats)
 
 
 def block(value: object, indent: str) -> Iterator[str]:

@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import orjson
-
+from cogcli.base.canonical import text_from
 from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
@@ -133,7 +132,7 @@ class EpisodeFilter(NamedTuple):
 
     def _fits_tags(self, row: EpisodeRow) -> bool:
         return all(
-            name in row.tags and tag_text(row.tags[name]) == value for name, value in self.tags
+            name in row.tags and text_from(row.tags[name]) == value for name, value in self.tags
         )
 
     def _fits_trace(self, row: EpisodeRow) -> bool:
@@ -144,11 +143,6 @@ class EpisodeFilter(NamedTuple):
             and row.trace_id is not None
             and row.trace_id[:8] == self.trace_id
         )
-
-
-def tag_text(value: object) -> str:
-    """Return a tag's value as filters compare it: text unchanged, any other value of another tool as JSON."""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = True) -> EpisodeRow:

@@ -8,11 +8,11 @@ from mimetypes import guess_type
 
 from cogcli.base.api_documents.openapi import Body, PartEncoding
 from cogcli.base.http import FormPart, StreamedBody, form_bytes, multipart_body
-from cogcli.base.jsonvalue import kind_of
+from cogcli.base.jsonvalue import items_of, kind_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.open_files import OpenFile, OpenFiles
-from cogcli.protocols.http.url import items_of, json_bytes, scalar, unsendable_value_error
+from cogcli.protocols.http.url import json_bytes, scalar, unsendable_value_error
 
 _THE_BODY = "the body"
 _NO_ENCODING = PartEncoding()

@@ -7,14 +7,13 @@ from typing import Final
 
 from cogcli.base.api_documents.openapi import Body, OpenApiOperation, Parameter
 from cogcli.base.errors import RequestMappingError
-from cogcli.base.jsonvalue import kind_of
+from cogcli.base.jsonvalue import items_of, kind_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.body import EncodedBody, encode_body
 from cogcli.protocols.http.open_files import OpenFiles
 from cogcli.protocols.http.url import (
     encode,
-    items_of,
     names_in,
     path_of,
     path_value,

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 import orjson
 
 from cogcli.base.errors import RequestMappingError, ResponseMappingError
-from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
+from cogcli.base.jsonvalue import NotJson, items_of, kind_of, to_plain_json
 from cogcli.base.lazy_pattern import lazy_pattern
 
 _DOTS: Final = (".", "..")
@@ -91,11 +91,6 @@ def path_value(value: object, name: str) -> str:
         shown = f"`{value}`" if text else "empty"
         raise unsendable_value_error(f"path value `{name}` is {shown}, which would be another path")
     return text
-
-
-def items_of(value: object) -> list[object]:
-    """Return the items of a list; any other value as the only item."""
-    return value if isinstance(value, list) else [value]
 
 
 def encode(value: object, name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from cogcli.base.canonical import text_from
 from cogcli.base.errors import RequestMappingError
 from cogcli.base.jsonvalue import copy_writable, deep_copy
 from cogcli.base.named_tuple import NamedTuple
@@ -165,7 +166,7 @@ def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, context: Temp
             )
             raise _missing_error(slot.path, at, where)
         return ""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text_from(value)
 
 
 def _resolve_variable(slot: TemplateSlot, at: TemplatePath, context: TemplateContext) -> str:

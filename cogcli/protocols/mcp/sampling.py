@@ -23,6 +23,7 @@ from cogcli.base.calls import (
     SampleRequest,
     TakeSample,
 )
+from cogcli.base.jsonvalue import items_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
@@ -197,7 +198,7 @@ def _read_request(params: Json) -> SampleRequest:
 
 def _text_of(content: Json | list[Json]) -> str:
     """Return the text of a message. Raise SampleRefused `call.rejected` for any other content."""
-    blocks = content if isinstance(content, list) else [content]
+    blocks: list[Json] = items_of(content)
     if any(block["type"] != "text" for block in blocks):
         raise SampleRefused("call.rejected", "the model is asked with texts alone")
     return "\n".join(block["text"] for block in blocks)
