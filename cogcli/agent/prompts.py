@@ -24,7 +24,7 @@ from cogcli.agent.sections import Prompt as Prompt
 from cogcli.agent.state import AgentState
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.layer_records import RequestOrigin
+from cogcli.declarations.layer_records import PerceivedEvent, RequestOrigin
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -281,7 +281,7 @@ def _block_lines(blocks: Sequence[_Block]) -> tuple[list[DataLine], bool]:
 
 
 def _is_loop(notice: Json) -> bool:
-    return notice.get("type") == LOOP
+    return read_record(PerceivedEvent, notice).type == LOOP
 
 
 def _block_line(block: _Block) -> DataLine:

@@ -13,6 +13,8 @@ from cogcli.app.settings import Settings
 from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.batch_records import BatchTags
+from cogcli.declarations.reading import read_record
 from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.directories import ARCHIVES, BATCH_ARCHIVES, BATCHES, archives_in
 from cogcli.episode.archive.locator import RunsArchives, open_cached_archive
@@ -147,8 +149,8 @@ class EpisodeArchiver:
 
     def _batch_of(self, row: EpisodeRow) -> str:
         """Return the batch of an episode that this runs directory has. Empty for another one."""
-        batch = row.tags.get("batch")
-        if type(batch) is not str or not re.fullmatch(_BATCH, batch):
+        batch = read_record(BatchTags, row.tags).batch
+        if not re.fullmatch(_BATCH, batch):
             return ""
         return batch if (self._runs_dir / BATCHES / batch).is_dir() else ""
 
@@ -162,7 +164,7 @@ class EpisodeArchiver:
                 batch=batch,
                 shared=self._settings.shares_episodes,
             )
-        line = str(row.tags.get("line") or "") if batch else ""
+        line = read_record(BatchTags, row.tags).line if batch else ""
         return self._series[batch], int(line) if re.fullmatch(r"[1-9]\d{0,11}", line) else 0
 
     def _remove_folder(self, transfer: _UnsyncedTransfer) -> Transfer:

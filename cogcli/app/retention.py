@@ -13,7 +13,9 @@ from cogcli.base.files import UnreadableFile
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import DATA_CLASSES, Pack
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RunPins, start_of
+from cogcli.declarations.summary_document import Summary
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.document_bytes import read_object
 from cogcli.episode.layout import SUMMARY
@@ -57,7 +59,7 @@ def is_expired(row: EpisodeRow, now: str) -> bool:
 def _read_end_and_days(directory: Path) -> tuple[str, float | None]:
     """Return the end time of the episode, and its retention period in days; None without a retention period."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
-        ended_at = str(read_object(folder, SUMMARY).get("ended_at"))
+        ended_at = read_record(Summary, read_object(folder, SUMMARY)).ended_at
         _, started = next(iter(EventLog(folder)), (0, None))
         pins = start_of(started).pins if started else RunPins()
         data = blobs.get(pins.specs_blob)

@@ -42,6 +42,14 @@ class BatchHeader(Record):
     mac: str
 
 
+class BatchTags(Record):
+    """The tags of a line's episode."""
+
+    batch: str
+    line: str
+    input: str
+
+
 class ShardCommand(Record):
     """The command of a shard's last run, for `resume` and for the message about a busy batch."""
 

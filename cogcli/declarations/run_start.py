@@ -122,6 +122,12 @@ class ExpectedAgent(_OpenRecord):
     """The agent in whose name the request is made."""
 
 
+class Attachment(_OpenRecord):
+    """A file that a request names."""
+
+    name: str
+
+
 class RecordedRequest(_OpenRecord):
     """A request to an agent."""
 

@@ -32,7 +32,6 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import (
     LIST_TYPE,
     MAX_BLOB,
-    PLAIN_TYPE,
     SPILL,
     Get,
     Put,
@@ -366,11 +365,9 @@ class BlobReader:
 
     def _find_part(self, name: object) -> list[Any] | None:
         """Return a part from the cache, and count its bytes; None if the cache does not have it."""
-        if type(name) is not dict or len(name) != 3 or name.get("media_type") != PLAIN_TYPE:
+        if not is_reference(name):
             return None
-        digest, size = name.get("$blob"), name.get("bytes")
-        if type(digest) is not str or type(size) is not int:
-            return None
+        digest, size = name["$blob"], name["bytes"]
         known = self._parts.pop((digest, size), None)
         if known is not None:
             self._left -= size

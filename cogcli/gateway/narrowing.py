@@ -11,6 +11,7 @@ from typing import Final
 
 from cogcli.base.jsonvalue import deep_copy, equal, items_of
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.schema import keywords
 from cogcli.declarations.pack_spec import PolicyRule
 from cogcli.declarations.value_types import Json
 from cogcli.policy.pack_policy import Policy
@@ -199,11 +200,10 @@ def _narrow_value(schema: object, constraint: Json) -> object:
     """Return the schema of an argument that also satisfies a constraint."""
     if not isinstance(schema, dict):
         return dict(constraint)
-    known = schema.get("enum")
-    if isinstance(known, list):
-        kept = [each for each in known if _satisfies(each, constraint)]
-        if kept and len(kept) < len(known):
-            return {**schema, "enum": kept}
+    known = keywords.items(schema, "enum")
+    kept = [each for each in known if _satisfies(each, constraint)]
+    if kept and len(kept) < len(known):
+        return {**schema, "enum": kept}
     if any(word in schema and word not in _BOUND_WORDS for word in constraint):
         return {**schema, "allOf": [*list_at(schema, "allOf"), constraint]}
     bounds = {

@@ -20,7 +20,7 @@ from cogcli.app.verify_episodes import trusted_of, verify_episode
 from cogcli.base.errors import CogcliError, ServiceResolutionError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system import encode_ulid
-from cogcli.declarations.batch_records import BatchHeader
+from cogcli.declarations.batch_records import BatchHeader, BatchTags
 from cogcli.declarations.reading import read_record
 from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.locator import open_cached_archive
@@ -34,7 +34,6 @@ from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_result import read_tags, result_from_entry, result_from_episode
 from cogcli.scale.line_set import LineSet
 from cogcli.scale.output import read_rows
-from cogcli.scale.retry import BatchTags
 from cogcli.scale.table_check import TableRows
 from cogcli.scale.tables import kind_of_file, require_reader
 

@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 
 from cogcli.base.errors import CogcliError
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import write_all
 from cogcli.scale.executor import (
@@ -32,6 +33,14 @@ def write_frame(fd: int, json: Json) -> None:
     """Write one frame. Raise OSError."""
     data = orjson.dumps(json)
     write_all(fd, _LENGTH.pack(len(data)) + data)
+
+
+class WorkerFrame(Record):
+    """The members of a frame of a worker by which it is sorted."""
+
+    kind: str = ""
+    parcel: str | None = None
+    """The files of an episode, as base64."""
 
 
 class FrameBuffer:

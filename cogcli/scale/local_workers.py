@@ -19,10 +19,12 @@ from typing import Final
 from cogcli.base.errors import CogcliError
 from cogcli.base.search_path import NAME as SEARCH_PATH
 from cogcli.base.search_path import absolute_entries
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.scale.executor import BatchStopped, Completion, LineLost
 from cogcli.scale.frames import (
     FrameBuffer,
+    WorkerFrame,
     completion_from_frame,
     error_from_frame,
     task_to_frame,
@@ -162,7 +164,7 @@ class LocalWorkers:
         found: list[Completion] = []
         for frame in frames:
             task = worker.task
-            if frame.get("kind") == _READY:
+            if read_record(WorkerFrame, frame).kind == _READY:
                 worker.is_ready = True
             elif task is None or not worker.is_ready:
                 raise error_from_frame(frame)

@@ -15,9 +15,9 @@ from cogcli.app.settings import Settings
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.batch_records import BatchTags
 from cogcli.declarations.events import RunStarted
 from cogcli.declarations.reading import read_record
-from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_own_id
 from cogcli.episode.log_reader import iterate_events
@@ -25,14 +25,6 @@ from cogcli.scale.batch_folder import Shard
 from cogcli.scale.identity import BatchKey, LineTask, created_ms_of, line_hash
 from cogcli.scale.line_set import LineSet
 from cogcli.scale.output import ResultRow, read_rows, rows_error
-
-
-class BatchTags(Record):
-    """The tags of a line's episode."""
-
-    batch: str
-    line: str
-    input: str
 
 
 class FailedLineTry(NamedTuple):

@@ -24,7 +24,8 @@ from cogcli.declarations.layer_records import (
     SessionSignals,
     TurnEffect,
 )
-from cogcli.declarations.run_start import LATEST_EDITION, RecordedRequest
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import LATEST_EDITION, Attachment, RecordedRequest
 from cogcli.declarations.value_types import Json
 
 View = Json
@@ -45,7 +46,7 @@ def perception(view: View) -> Json:
         for type, text in _list_signals(given, inputs.session):
             events.append({"id": f"e{len(events)}", "type": type, "text": text})
         for place, attachment in enumerate(given.attachments):
-            name, id = str(attachment.get("name")), f"e{len(events)}"
+            name, id = read_record(Attachment, attachment).name, f"e{len(events)}"
             at: Json = {"place": place} if "waiting" in view else {}
             events.append({"id": id, "type": ATTACHMENT, "text": name, **at})
     for effect in view["effects"]:

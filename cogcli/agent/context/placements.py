@@ -18,6 +18,8 @@ from cogcli.agent.context.inputs import Edge, edge_ref
 from cogcli.agent.context.tools import NOT_USABLE, SurfacedTool
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import Attachment
 from cogcli.declarations.value_types import Json
 
 IN, CUT, OUT = "in", "cut", "out"
@@ -221,7 +223,7 @@ def _salience_of(compilation: Compilation, ref: str) -> Json:
 def _attachment_placements(compilation: Compilation) -> Iterator[Placement]:
     held = compilation.compile_input.held_attachments
     for place, each in enumerate(compilation.compile_input.request.attachments):
-        id, name = f"attachment:{place}", str(each.get("name"))
+        id, name = f"attachment:{place}", read_record(Attachment, each).name
         where = (OUT, "attention", "held") if place in held else (IN, "assembly", "said")
         yield Placement("attachment", id, *where, names=(name,), details={"file": name})
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.jsonvalue import list_of
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.mcp.input_forms import UnfinishedResult
 
 if TYPE_CHECKING:
     from mcp_types import Request
@@ -102,7 +104,10 @@ def request_of(operation: str, params: Json) -> Request[Any, Any]:
 
 def result_as_tool(operation: str, result: Json) -> Json:
     """Return the result of an operation in the form of a tool's result. A request for input is unchanged."""
-    if operation not in METHODS or result.get("resultType") == "input_required":
+    if (
+        operation not in METHODS
+        or read_record(UnfinishedResult, result).resultType == "input_required"
+    ):
         return result
     value = {name: result[name] for name in _REPLY if result.get(name) is not None}
     return {"content": [], "structuredContent": value}

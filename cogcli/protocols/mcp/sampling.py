@@ -26,6 +26,7 @@ from cogcli.base.calls import (
 from cogcli.base.jsonvalue import items_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.mcp.input_forms import SAMPLE
 from cogcli.protocols.mcp.tool_result import InputDemand
@@ -172,28 +173,40 @@ def _seconds_left(exchange: McpExchange) -> float:
     return max(0.0, exchange.scope.deadline - asyncio.get_running_loop().time())
 
 
+class _SamplingParams(Record):
+    """The parameters of a request to the model on the wire. The SDK checked them."""
+
+    messages: list[Json]
+    maxTokens: int
+    systemPrompt: str | None = None
+    stopSequences: list[str] | None = None
+    temperature: float | None = None
+    tools: list[Json] | None = None
+
+
 def _read_request(params: Json) -> SampleRequest:
     """Return a request of a server, within the limits. Raise SampleRefused `request.size`, `call.rejected`."""
-    if params.get("tools"):
+    asked = _SamplingParams.of(params)
+    if asked.tools:
         raise SampleRefused("call.rejected", "the model is asked without tools")
-    written = params["messages"]
+    written = asked.messages
     if not 0 < len(written) <= MOST_MESSAGES:
         text = f"found {len(written):,} messages, expected 1 to {MOST_MESSAGES}"
         raise SampleRefused("request.size", text)
     messages = [(each["role"], _text_of(each["content"])) for each in written]
-    if params.get("systemPrompt"):
-        messages.insert(0, ("system", params["systemPrompt"]))
-    stops = tuple(params.get("stopSequences") or ())
+    if asked.systemPrompt:
+        messages.insert(0, ("system", asked.systemPrompt))
+    stops = tuple(asked.stopSequences or ())
     size = sum(len(text) for _, text in messages)
     if size > MOST_CHARACTERS:
         text = f"the messages have {size:,} characters, at most {MOST_CHARACTERS:,} are allowed"
         raise SampleRefused("request.size", text)
     if len(stops) > MOST_STOPS or any(len(each) > _LONGEST_STOP for each in stops):
         raise SampleRefused("request.size", f"more than {MOST_STOPS} or too long stop sequences")
-    if params["maxTokens"] < 1:
+    if asked.maxTokens < 1:
         raise SampleRefused("request.size", "found maxTokens below 1")
-    temperature = min(max(params.get("temperature") or 0.0, 0.0), _HOTTEST)
-    return SampleRequest(tuple(messages), min(params["maxTokens"], MOST_TOKENS), temperature, stops)
+    temperature = min(max(asked.temperature or 0.0, 0.0), _HOTTEST)
+    return SampleRequest(tuple(messages), min(asked.maxTokens, MOST_TOKENS), temperature, stops)
 
 
 def _text_of(content: Json | list[Json]) -> str:

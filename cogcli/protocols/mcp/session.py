@@ -27,7 +27,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits
 from cogcli.protocols.mcp.errors import CLOSED, NOT_READY, last_lines, translate_error
-from cogcli.protocols.mcp.input_forms import ELICIT, SAMPLE
+from cogcli.protocols.mcp.input_forms import ELICIT, SAMPLE, UnfinishedResult
 from cogcli.protocols.mcp.methods import ServerListing, request_of
 from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.protocols.mcp.traffic import (
@@ -375,7 +375,11 @@ async def _send_until_finished(
             name: answer.model_dump(by_alias=True, exclude_none=True)
             for name, answer in answers.items()
         }
-        params = {**params, "inputResponses": given, "requestState": result.get("requestState")}
+        params = {
+            **params,
+            "inputResponses": given,
+            "requestState": read_record(UnfinishedResult, result).requestState,
+        }
     return result
 
 

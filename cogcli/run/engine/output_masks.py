@@ -13,6 +13,8 @@ from typing import Final
 from cogcli.base.calls import Answer
 from cogcli.base.errors import ResponseMappingError, RuntimeErrorBase
 from cogcli.base.redact import MASK
+from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 
 _REPLY: Final = ("reply", "printed", "stderr", "notices")
@@ -69,7 +71,7 @@ def _without_reply(record: Mapping[str, object] | None) -> Json | None:
     if record is None:
         return None
     kept = {name: value for name, value in record.items() if name not in _REPLY}
-    reply = record.get("reply")
-    if isinstance(reply, Mapping) and "body" in reply:
+    reply = read_record(AttemptMade, dict(record)).reply
+    if reply is not None and "body" in reply:
         kept["reply"] = {**reply, "body": MASK}
     return kept

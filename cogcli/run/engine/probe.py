@@ -16,6 +16,9 @@ from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.run.engine.call import consult
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.doubt import DoubtResolution
@@ -54,23 +57,27 @@ def is_promise(resolution: DoubtResolution) -> bool:
     return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
 
 
+class _ProbeReply(Record):
+    """The output of a probe. Members of other types say nothing."""
+
+    happened: bool | None = None
+    output: Json | None = None
+
+
 def parse_probe_reply(
     capability: Capability, probe_id: str, reply: dict[str, Any]
 ) -> DoubtResolution | None:
     """Return the DoubtResolution in a probe's reply, or None if the reply decides nothing or its output breaks
     the contract.
     """
-    by = f"{_SPEAKER}{probe_id}"
-    if reply.get("happened") is False:
+    by, found = f"{_SPEAKER}{probe_id}", read_record(_ProbeReply, reply)
+    if found.happened is False:
         return DoubtResolution(
             "rerun", by, "the service has closed this key: the first call takes no effect"
         )
-    if reply.get("happened") is not True:
+    if found.happened is not True:
         return None
-    output = reply.get("output")
-    kept, violations = fit_values(
-        capability.outputs, deep_copy(output) if isinstance(output, dict) else {}
-    )
+    kept, violations = fit_values(capability.outputs, deep_copy(found.output or {}))
     return (
         None
         if violations

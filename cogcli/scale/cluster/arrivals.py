@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.base.errors import CogcliError, UnusableEnvironment
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.archive.format import ArchiveFault
 from cogcli.episode.archive.parcel import unpack
@@ -25,7 +26,7 @@ from cogcli.episode.folder import Folder, disk_errors
 from cogcli.episode.layout import MANIFEST
 from cogcli.episode.verify.trusted import TrustAnchors
 from cogcli.scale.executor import Completion, LineEnded
-from cogcli.scale.frames import completion_from_frame
+from cogcli.scale.frames import WorkerFrame, completion_from_frame
 from cogcli.scale.identity import LineTask, line_hash
 from cogcli.scale.ledger import LedgerEntry
 from cogcli.scale.line_check import read_started_tags, require_same_run, require_signed_episode
@@ -72,7 +73,7 @@ class ReceivedAnswers:
     def _take_result(self, task: LineTask, frame: Json, claimed: LineResult) -> LineResult:
         """Return the result of a line: with an episode from its files."""
         directory = self._sent.directory_of(task)
-        parcel = frame.get("parcel")
+        parcel = read_record(WorkerFrame, frame).parcel
         if parcel is None:
             return self._take_plain(task, directory.name, claimed.entry)._replace(
                 calls=claimed.calls

@@ -25,6 +25,8 @@ from cogcli.base import threads
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.extras import missing_module
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.scale.cluster import tasks
 from cogcli.scale.cluster.facts import UserIdentity
@@ -72,6 +74,15 @@ class WorkerGone(NamedTuple):
 
     address: str
     is_silent: bool = False
+
+
+class _Admission(Record):
+    """The answer of a worker that compared itself with the batch, in addition to the differences."""
+
+    nonce: str
+    identity: list[str]
+    """The hash of the user's key and that of the signing key."""
+    worker: str
 
 
 class TaskAnswer(NamedTuple):
@@ -297,11 +308,12 @@ class SchedulerConnection:
             answer: Json = orjson.loads(await asyncio.wait_for(call, _ADMISSION_SECONDS))
         except Exception as error:
             answer = {"differences": [_describe_error(error)]}
-        differences, nonce = list(answer["differences"]), str(answer.get("nonce") or "")
-        owner, signer = map(str, answer.get("identity") or ("", ""))
+        differences, found = list(answer["differences"]), read_record(_Admission, answer)
+        owner, signer = found.identity or ("", "")
         identity = UserIdentity(owner, signer)
-        id = str(answer.get("worker") or "")
-        self.messages.put(WorkerChecked(address, id, threads, differences, nonce, identity))
+        self.messages.put(
+            WorkerChecked(address, found.worker, threads, differences, found.nonce, identity)
+        )
 
     async def _run_without_result(
         self, address: str, key: str, function: object, *arguments: object

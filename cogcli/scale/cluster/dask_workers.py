@@ -21,6 +21,7 @@ from typing import Final
 
 from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.run.prepare import PreparedRun
 from cogcli.scale.cluster.apart import GIVEN
@@ -41,7 +42,7 @@ from cogcli.scale.cluster.groups import GroupSize
 from cogcli.scale.cluster.meeting import RendezvousFile, sees_locked_file
 from cogcli.scale.cluster.tasks import MOVED, UNKNOWN
 from cogcli.scale.executor import Completion, LineBusy, LineEnded, LineLost
-from cogcli.scale.frames import task_to_frame
+from cogcli.scale.frames import WorkerFrame, task_to_frame
 from cogcli.scale.identity import LineTask
 from cogcli.scale.in_process import InProcessExecutor, RunLine
 from cogcli.scale.local_workers import lost_error, read_completion
@@ -374,7 +375,7 @@ class DaskWorkers:
         if answer.frames is None:
             return self._complete_lost(group)
         frames = answer.frames
-        if frames and frames[-1].get("kind") == UNKNOWN:
+        if frames and read_record(WorkerFrame, frames[-1]).kind == UNKNOWN:
             frames = frames[:-1]
             self._connection.admit_again(address)
         self._size.note(len(frames), answer.seconds)
@@ -386,10 +387,10 @@ class DaskWorkers:
         self, address: str, task: LineTask, frames: list[Json]
     ) -> list[Completion]:
         """Return the completion of a line that returned from a worker without the files of the batch."""
-        kind = frames[0].get("kind") if frames else None
+        kind = read_record(WorkerFrame, frames[0]).kind if frames else ""
         if kind == UNKNOWN:
             self._connection.admit_again(address)
-        if kind in (None, UNKNOWN, MOVED, GIVEN):
+        if kind in ("", UNKNOWN, MOVED, GIVEN):
             return self._complete_lost([task])
         try:
             completion = self._request.arrivals.take(task, frames[0])
