@@ -23,7 +23,6 @@ from cogcli.cli.options import (
     typed,
 )
 from cogcli.declarations.option_types import (
-    BooleanOption,
     PositiveNumber,
 )
 from cogcli.declarations.options import AGENT, BY_HELP, OPTIONS, RERUN, SERVE, Option
@@ -37,7 +36,7 @@ VIEWS = ("tree", "timeline", "table", "lineage", "events", "layers")
 def flag_for_option(option: Option) -> tuple[object, FlagDeclaration]:
     """Return type and declaration of the flag for an option of a run."""
     kind = option.type
-    if isinstance(kind, BooleanOption):
+    if kind.is_switch:
         return bool, switch(option.flag, help=option.help, panel=option.group)
     shown: Json = {"default": option.shown_default, "completes": option.completes}
     if kind.is_read_at_once:

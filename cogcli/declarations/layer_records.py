@@ -155,6 +155,7 @@ class ProposedFact(Record):
 class ProposedMemory(Record):
     """A candidate for the memory of a user."""
 
+    proposal_id: str | None = None
     candidate: ProposedFact
 
 

@@ -37,6 +37,10 @@ class OptionType(Protocol):
     """Whether the text of a flag is read alone. Other texts are read together with the inputs, so that all problems
     are reported at once.
     """
+    is_switch: bool = False
+    """Whether the flag of such an option has no text."""
+    is_joined: bool = False
+    """Whether the values of all settings files are joined."""
     may_hide: bool = False
     """Whether a value of another type may be a secret, so that messages must not show it."""
 
@@ -51,6 +55,10 @@ class OptionType(Protocol):
 
     def normalize(self, value: Any) -> Any:
         """Return the canonical form of a valid value."""
+        return value
+
+    def recorded_form(self, value: Any) -> object:
+        """Return a value in the form of the log. Equal values have the same form."""
         return value
 
     def json_schema(self) -> Json:
@@ -99,6 +107,7 @@ class BooleanOption(OptionType):
     """True or false."""
 
     expected = "true or false"
+    is_switch = True
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, bool)
@@ -195,6 +204,9 @@ class TextList(OptionType):
 
 class TextSet(TextList):
     """A list of texts whose order and duplicates do not matter."""
+
+    def recorded_form(self, value: Any) -> list[str]:
+        return sorted(set(value))
 
 
 class IdList(TextList):

@@ -401,7 +401,7 @@ def _log_value(option: Option, value: Any) -> object:
     """Return the value of an option in the form of the log."""
     if option.logged_inverted:
         return not value
-    return sorted(set(value)) if isinstance(option.type, TextSet) else value
+    return option.type.recorded_form(value)
 
 
 def _declared_options() -> Iterator[Option]:

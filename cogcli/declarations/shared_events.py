@@ -37,6 +37,7 @@ class SharedStart(Record):
     intuition_mode: IntuitionMode = "advisory"
     options: InteropTimeLimits
     pins: Json
+    agent: Json | None = None
 
 
 class SharedPlanStep(Record):

@@ -48,6 +48,7 @@ from cogcli.declarations.governance_events import (
     Approval,
     PolicyDecided,
 )
+from cogcli.declarations.layer_records import ProposedMemory
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.run_start import AgentStart, RecordedPolicy, RecordedStart, RequestUser
@@ -387,7 +388,9 @@ class DecisionFold:
                 for name in (self._pressures[0] if self._pressures else ())
                 if all(type(state.get(name)) in (int, float) for state in self._pressures)
             },
-            "proposals": [each.get("proposal_id") for each in self._proposals],
+            "proposals": [
+                read_record(ProposedMemory, each).proposal_id for each in self._proposals
+            ],
         }
 
     def summary(self) -> Json:

@@ -17,7 +17,6 @@ import orjson
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
-from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.call_records import WrittenFile
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import EventType
@@ -146,13 +145,14 @@ class Projection:
 
     def _start_nested(self, event: Event) -> None:
         self._began = event
-        payload = object_of(event.payload)
+        started = read_record(SharedStart, event.payload)
+        payload = started.json
         members = {k: v for k, v in payload.items() if type(v) is _START_TYPES.get(k, type(v))}
         self.start = read_record(SharedStart, members)
         try:
             self.plan.rules = rules_of(payload)
             self.state = initial_state(event._replace(payload=members))
-            if type(payload.get("agent")) is dict and event.seq is not None:
+            if started.agent is not None and event.seq is not None:
                 self.decision = DecisionFold(event)
         except _UNFIT as error:
             self._on_repair(f"the start event gives no state: {error}")

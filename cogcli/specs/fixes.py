@@ -28,6 +28,7 @@ from cogcli.specs.shape import (
     Shape,
     Text,
     UnionShape,
+    options_of,
 )
 from cogcli.specs.shapes import check_file, shape_of
 from cogcli.specs.unchecked import object_at
@@ -227,8 +228,7 @@ def _locate_fault(shape: Shape, value: Any, path: KeyPath, source: str) -> _Faul
         holder, within = shape, value
         holder = (holder.option_for(within) or holder) if isinstance(holder, UnionShape) else holder
         shape, value = _find_member_shape(holder, step), value[step]
-    options = shape.options if isinstance(shape, UnionShape) else (shape,)
-    return _FaultPlace(options, holder, object_at(within), path[-1], value, source)
+    return _FaultPlace(options_of(shape), holder, object_at(within), path[-1], value, source)
 
 
 def _find_member_shape(shape: Shape, step: Any) -> Shape:

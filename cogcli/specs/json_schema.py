@@ -20,6 +20,7 @@ from cogcli.specs.shape import (
     Shape,
     Text,
     UnionShape,
+    options_of,
 )
 from cogcli.specs.shapes import shape_of
 
@@ -143,11 +144,11 @@ class _SchemaWriter:
 
         None for another value.
         """
-        first = shape.options[0] if isinstance(shape, UnionShape) else shape
+        first, *others = options_of(shape)
         if self._known is None or not isinstance(first, Text) or first.ids != _BINDINGS_OF:
             return None
         one = _enumerate_ids(self._known.bindings_of.get(capability, {}))
-        return _allow_list(one) if isinstance(shape, UnionShape) else one
+        return _allow_list(one) if others else one
 
     def record(self, shape: RecordShape) -> Json:
         """Return the schema of a record. Its keys have descriptions."""

@@ -110,6 +110,11 @@ class UnionShape(NamedTuple):
         )
 
 
+def options_of(shape: Shape) -> tuple[Shape, ...]:
+    """Return the shapes that a value may have: those of a choice, or the shape itself."""
+    return shape.options if isinstance(shape, UnionShape) else (shape,)
+
+
 Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | RecordShape | UnionShape
 
 KIND: Final = {

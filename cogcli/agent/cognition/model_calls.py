@@ -21,7 +21,6 @@ from cogcli.agent.models.port import (
     ModelError,
     ModelReply,
     ModelRequest,
-    TokenUsage,
     count_request,
     retry_wait,
 )
@@ -230,7 +229,7 @@ class ModelCalls:
     def _record_answer(
         self, turn: int, request: ModelRequest, outcome: Outcome, send_counts: SendCounts
     ) -> AnsweredCall:
-        used = outcome.usage if isinstance(outcome, ModelReply) else TokenUsage(0, 0)
+        used = outcome.usage
         lost = send_counts.resent * tokens_of(
             request
         )  # the cost of each interrupted call is not known

@@ -112,6 +112,9 @@ class ModelError(Exception):
     """The error of a model call without an answer. `code` is that of the kind, unless the cause has another one
     (`env.missing`); `partial` is the text of an interrupted answer, only for the transcript."""
 
+    usage = TokenUsage(0, 0)
+    """No tokens: the provider counts none without an answer."""
+
     def __init__(
         self,
         kind: str,

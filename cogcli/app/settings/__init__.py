@@ -15,7 +15,6 @@ from cogcli.app.settings.config import (
     ConfigKey,
     variable,
 )
-from cogcli.app.settings.setting_types import PathList
 from cogcli.app.settings.user_dirs import (
     cache_home,
     config_home,
@@ -170,7 +169,7 @@ class Settings:
     def with_origin(self, name: str) -> tuple[Any, str]:
         """Return the value of a setting and its origin. Invalid files are ignored."""
         key = KEYS[name]
-        if isinstance(key.type, PathList):
+        if key.type.is_joined:
             return self._joined_lists(name)
         given = self.flags.get(name)
         if given is not None and given != []:

@@ -24,6 +24,7 @@ class PathList(TextList):
     """A list of directories."""
 
     in_environment = True
+    is_joined = True
 
     def __init__(self) -> None:
         super().__init__(f"a list of at most {MAX_DIRECTORIES} directories")

@@ -246,7 +246,7 @@ class OpenApiDocument:
             refused = "its value is a document of its own"
         elif style != _STYLES[location]:
             refused = f"style `{style}` is not spoken"
-        explode = raw.value.get("explode", style == "form") is True
+        explode = raw.is_true("explode", default=style == "form")
         schema = self._read_schema(raw, is_request=True)
         required = raw.is_true("required") or location == "path"
         # A parameter in `querystring` is refused: no reader of the others meets its place.
@@ -258,7 +258,7 @@ class OpenApiDocument:
         return self._bundler.bundle(schema, holder.place_of("schema"), is_request=is_request)
 
     def _read_body(self, operation: DocumentPart) -> Body | None:
-        if operation.value.get("requestBody") is None:
+        if not operation.has("requestBody"):
             return None
         raw = operation.resolve_member("requestBody")
         required, content = raw.is_true("required"), raw.mapping("content")
@@ -425,7 +425,7 @@ def _part_encoding(holder: DocumentPart) -> PartEncoding:
     content_type = holder.text("contentType")
     # A list of types leaves the choice to the client, as no type does.
     one_type = "" if "," in content_type or "*" in content_type else content_type
-    return PartEncoding(one_type, style, holder.value.get("explode", style == "form") is True)
+    return PartEncoding(one_type, style, holder.is_true("explode", default=style == "form"))
 
 
 def _is_octets(media_type: str) -> bool:

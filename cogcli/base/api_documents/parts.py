@@ -60,9 +60,13 @@ class DocumentPart(NamedTuple):
         """Return the place of a member."""
         return (*self.place, key)
 
-    def is_true(self, key: str) -> bool:
-        """Return whether a member is `true`."""
-        return self.value.get(key) is True
+    def has(self, key: str) -> bool:
+        """Return whether a member exists and is not null."""
+        return self.value.get(key) is not None
+
+    def is_true(self, key: str, *, default: bool = False) -> bool:
+        """Return whether a member is `true`; `default` if it is absent."""
+        return self.value.get(key, default) is True
 
     def text(self, key: str) -> str:
         """Return the text of a member; empty if it is absent or not text."""

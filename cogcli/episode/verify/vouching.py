@@ -9,6 +9,7 @@ from typing import Final
 from cogcli.base.canonical import digest
 from cogcli.base.errors import ServiceResolutionError
 from cogcli.base.files import UnreadableFile
+from cogcli.declarations.documents import Signature
 from cogcli.declarations.reading import read_record
 from cogcli.episode import signing
 from cogcli.episode.checkpoint import (
@@ -135,8 +136,7 @@ class KnownRecordCheck:
     def _check_signed_checkpoint(self, log: LogReading) -> Finding:
         """Return the finding about the signed checkpoint of a run that has not ended."""
         vouched = compare(self._signed, log.lines.episode, log.heads)
-        signature = self._signed[-1].signature or {}
-        key = signature.get("key_id")
+        key = read_record(Signature, self._signed[-1].signature).key_id
         if vouched.differs:
             message = f"it was cut or altered: {vouched.differs}"
             return error_finding("checkpoint.differs", EVENTS, log.lines.count, message)
