@@ -15,6 +15,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import StepFinished, row_of
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -22,9 +23,9 @@ from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.refusals import unreadable
 from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
-from cogcli.policy.limits import list_counters
+from cogcli.policy.limits import counts_approved_calls, list_counters
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
-from cogcli.policy.verdict import Verdict
+from cogcli.policy.verdict import APPROVED, Verdict
 from cogcli.run.log_index import require_known_payload
 from cogcli.run.recorded_decisions import (
     RedecisionFold,
@@ -59,7 +60,9 @@ def explain_episode(directory: Path) -> Iterator[Json]:
                 raise unreadable(directory, why, file=EVENTS) from error
             explained.take(event)
             if found is not None:
-                explained.add(event, _explain_decision(found), _explain_comparisons(policy, found))
+                explained.add(
+                    event, _explain_decision(found, run.pack), _explain_comparisons(policy, found)
+                )
             yield from explained.ready()
     yield from explained.take_waiting()
 
@@ -150,8 +153,8 @@ class LaterEvents:
             self.spent = self.spent or event
 
 
-def _explain_decision(decision: ReplayedDecision) -> Json:
-    """Return the place of a decision and its recorded members."""
+def _explain_decision(decision: ReplayedDecision, pack: Pack) -> Json:
+    """Return the place of a decision, its recorded members, and the counters of the pack's limits."""
     event = decision.event
     members = {
         name: event.payload.get(name)
@@ -177,8 +180,14 @@ def _explain_decision(decision: ReplayedDecision) -> Json:
         "step_id": event.step_id,
         "caused_by": event.caused_by,
     }
-    limits = list_counters(event.payload)
+    is_approved = event.payload.get("reason") == APPROVED
+    limits = list_counters(event.payload, _find_uncounted(pack) if is_approved else ())
     return {**where, **members, **({"limits": limits} if limits else {})}
+
+
+def _find_uncounted(pack: Pack) -> frozenset[str]:
+    """Return the limits that do not count a call that a person approved."""
+    return frozenset(limit.id for limit in pack.policy.limits if not counts_approved_calls(limit))
 
 
 def _decide_changed_call(

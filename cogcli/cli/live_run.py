@@ -21,7 +21,7 @@ from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
 from cogcli.cli.progress import display_for
 from cogcli.cli.prompt import can_ask
-from cogcli.cli.run_report import error_of, final_lines, rerun_flags
+from cogcli.cli.run_report import error_of, final_lines, rerun_flags, undone_lines
 from cogcli.cli.streams import silence_stdout
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Event
@@ -272,7 +272,8 @@ def report_result(
     if after:
         after(result)
     how = {"brief": listener.display.brief, "decided_later": listener.decided_later}
-    for line in final_lines(context, result, listener.wall_ms, rerun=rerun, **how):
+    last = final_lines(context, result, listener.wall_ms, rerun=rerun, **how)
+    for line in (*last, *undone_lines(context, result, decision)):
         context.screen.notify_line(line)
 
 

@@ -9,7 +9,7 @@ from cogcli.cli.envelope import dumps
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.policy.limits import READS
+from cogcli.policy.limits import READS, UNKNOWN_LIMIT
 from cogcli.policy.pack_diff import PolicyChange
 from cogcli.policy.policy_proof import PolicyProof
 
@@ -63,11 +63,17 @@ class CountedLimit(Record):
     used: str
     amount: str
     max: str
+    is_counted: bool
     left: str
 
     @property
     def text(self) -> str:
         """The amount that the call adds, the amount used before, and the remainder."""
+        if not self.is_counted:
+            return (
+                f"{self.limit} of {self.owner}: {self.used} of {self.max}, {self.left} left;"
+                f" this call, approved by a person, is not counted"
+            )
         return f"{self.limit} of {self.owner}: {self.used} + {self.amount} of {self.max}, {self.left} left"
 
 
@@ -87,6 +93,12 @@ class ExplainedCall(DisplayedVerdict):
     compared: list[DisplayedComparison]
     flips: list[DisplayedComparison]
     why: str | None = None
+
+    @property
+    def unknown_limit(self) -> str:
+        """The limit that denied the call because it cannot count it; empty for none."""
+        kind, _, limit = (self.reason or "").partition(":")
+        return limit if kind == UNKNOWN_LIMIT else ""
 
 
 def _read_lines(call: ExplainedCall) -> Iterator[str]:
@@ -113,6 +125,9 @@ def explanation_lines(payload: Json) -> Iterator[str]:
             yield _named_line(name, ", ".join(words))
     for each in call.limits:
         yield _named_line("limit", each.text)
+    if call.unknown_limit:
+        why = "its amount or its owner is absent, negative or of another type"
+        yield _named_line("limit", f"{call.unknown_limit} cannot count this call: {why}")
     yield from _read_lines(call)
     for shadow in call.would:
         yield _named_line("would", f"{shadow.rule}: {shadow.verdict} (shadow)")

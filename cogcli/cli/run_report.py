@@ -155,6 +155,22 @@ def final_lines(
     return [*gap, *lines, *gap, _outcome_line(context, result, wall_ms), *looks]
 
 
+def undone_lines(
+    context: CommandContext, result: RunResult, decision: Json | None
+) -> list[StyledLine]:
+    """Return the lines about an agent's decision that was carried out only in part, or not at all.
+
+    Empty for every other run, and for one whose error says so. `decision` is the `x-decision`.
+    """
+    if decision is None or result.status != "partial" or result.error is not None:
+        return []
+    screen = context.screen
+    episode = _episode_name(result, here=screen.err.tty and not screen.ci)
+    reason = decision["status_reason"] or decision["status"]
+    line: StyledLine = [("not done: ", "warning"), (visible(reason), "")]
+    return [line, *next_lines([f"cogcli trace {episode}{context.again}"])]
+
+
 def _reject_commands(commands: list[str]) -> list[str]:
     """Return the command that rejects, for each command that approves."""
     approvals = [command for command in commands if " --approve " in command]

@@ -120,12 +120,32 @@ def explain_verdict(
 
     def rank(turn: _Turn) -> tuple[bool, float, str]:
         flip, _ = turn
-        return flip.rule != verdict.rule, flip.distance, flip.path
+        return flip.rule not in _deciders(verdict), flip.distance, flip.path
 
-    turns.sort(key=rank)
+    turns = sorted(_drop_later_changes(turns), key=rank)
     flips = dict.fromkeys(flip for flip, _ in turns)
     decisive = dict.fromkeys(_find_decisive_comparisons(verdict, compared, turns))
     return VerdictExplanation(verdict, tuple(decisive), tuple(flips), _find_missing_paths(verdict))
+
+
+def _deciders(verdict: Verdict) -> tuple[str, ...]:
+    """Return the ids of the rule and of the limit that decided."""
+    return tuple(filter(None, (verdict.rule, verdict.limit)))
+
+
+def _drop_later_changes(turns: Sequence[_Turn]) -> Iterator[_Turn]:
+    """Yield the changes, without those that a nearer number at the same path already causes."""
+
+    def effect_of(flip: VerdictChange) -> tuple[str, ...]:
+        return flip.path, flip.operator, flip.verdict, flip.gate
+
+    nearest: dict[tuple[str, ...], float] = {}
+    for flip, _ in turns:
+        effect = effect_of(flip)
+        nearest[effect] = min(flip.distance, nearest.get(effect, math.inf))
+    for flip, comparison in turns:
+        if flip.distance == nearest[effect_of(flip)]:
+            yield flip, comparison
 
 
 def _compare_with_limits(limits: LimitedCall) -> Iterator[Comparison]:
@@ -151,16 +171,18 @@ _Turn = tuple[VerdictChange, Comparison]
 def _find_decisive_comparisons(
     verdict: Verdict, comparisons: list[Comparison], changes_with_comparison: list[_Turn]
 ) -> list[Comparison]:
-    """Return the comparisons of the deciding rule that would change the verdict, or all of them if none would.
+    """Return the comparisons of the deciding rule and limit that would change the verdict, or all of them if none
+    would.
 
-    If no rule decided, return the comparison that needs the smallest change.
+    If neither decided, return the comparison that needs the smallest change.
     """
-    decisive = [each for _, each in changes_with_comparison if each.rule == verdict.rule]
+    deciders = _deciders(verdict)
+    decisive = [each for _, each in changes_with_comparison if each.rule in deciders]
     if decisive:
         return decisive
-    if not verdict.rule:
+    if not deciders:
         return [each for _, each in changes_with_comparison[:1]]
-    return [each for each in comparisons if each.rule == verdict.rule]
+    return [each for each in comparisons if each.rule in deciders]
 
 
 def _find_missing_paths(verdict: Verdict) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Amounts are decimal numbers, exactly as written. An amount or an owner of a coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, localcontext
 from typing import Final
 
@@ -26,6 +26,8 @@ _PLACES: Final = 340
 """The maximum number of decimal places of an amount: those of the smallest number in JSON readers."""
 READS: Final = "limits."
 """The prefix of a counter in the `reads` of a decision."""
+UNKNOWN_LIMIT: Final = "limit_unknown"
+"""The reason of a denial by a limit that cannot count the call, before the id of the limit."""
 ARGUMENT: Final = "args."
 """The prefix of an argument whose values have counters of their own."""
 ONE: Final = Decimal(1)
@@ -185,10 +187,11 @@ def use_in_data(data: object, claims: Iterable[LimitClaim]) -> Use:
     return {id: amount for id, amount in found if amount is not None}
 
 
-def list_counters(decision: Json) -> list[Json]:
+def list_counters(decision: Json, uncounted: Collection[str] = ()) -> list[Json]:
     """Return the counters that a recorded decision read.
 
-    `left` is the remaining amount, after the call if it was allowed.
+    `left` is the remaining amount, after the call if it was allowed and `is_counted`. `uncounted`
+    are the ids of limits that do not count the call.
     """
     counters, reads = [], decision.get("reads")
     for path, read in reads.items() if isinstance(reads, dict) else ():
@@ -198,9 +201,12 @@ def list_counters(decision: Json) -> list[Json]:
             used, amount, most = (decimal_of(read.get(name)) for name in ("used", "amount", "max"))
         except ValueError:  # masked
             continue
-        used_after = sum_exactly((used, amount)) if decision.get("verdict") == "allow" else used
+        limit = path.removeprefix(READS)
+        is_counted = limit not in uncounted
+        is_added = is_counted and decision.get("verdict") == "allow"
+        used_after = sum_exactly((used, amount)) if is_added else used
         left = max(difference_of(most, used_after), Decimal(0))
-        counters.append({"limit": path.removeprefix(READS), **read, "left": str(left)})
+        counters.append({"limit": limit, **read, "is_counted": is_counted, "left": str(left)})
     return counters
 
 
@@ -215,7 +221,7 @@ def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used_by_limit: 
     verdict = verdict._replace(reads={**verdict.reads, **_list_reads(known, used_by_limit)})
     if len(known) < len(claims):
         unknown = next(claim.limit for claim in claims if claim not in known)
-        return _deny_by_limit(verdict, f"limit_unknown:{unknown.id}", unknown)
+        return _deny_by_limit(verdict, f"{UNKNOWN_LIMIT}:{unknown.id}", unknown)
     exceeded = [each.limit for each in known if not each.fits(used_by_limit[each.limit.id])]
     if exceeded:
         return _apply_exceeded(verdict, exceeded)
@@ -303,4 +309,9 @@ def claims_to_reserve(
     """
     if verdict.outcome != "allow":
         return ()
-    return tuple(claim for claim in claims if claim.limit.over == "deny" or not is_lifted)
+    return tuple(claim for claim in claims if not is_lifted or counts_approved_calls(claim.limit))
+
+
+def counts_approved_calls(limit: CumulativeLimit) -> bool:
+    """Return whether a limit counts the calls that a person approved."""
+    return limit.over == "deny"

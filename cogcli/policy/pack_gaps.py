@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from cogcli.base.problems import suggest_path
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import Pack, PolicyRule, TaskTemplate
 from cogcli.policy.jsonlogic import compile_rule
+from cogcli.policy.limits import ARGUMENT
 from cogcli.policy.pack_policy import applies
 from cogcli.policy.verdict import is_above, mode_under
 from cogcli.specs.problem_report import ProblemReport
@@ -22,9 +24,10 @@ Capabilities = Mapping[str, Capability | None]
 
 
 def check_gaps(pack: Pack, report: ProblemReport, capabilities: Capabilities) -> None:
-    """Warn of templates and intents that cannot be fulfilled, and of rules over facts that no capability outputs. Also
-    warn of effects without a rule or a limit. `capabilities` maps each name in the registry to its capability, and each
-    skill to None.
+    """Warn of templates and intents that cannot be fulfilled, and of rules over facts that no capability outputs or
+    arguments that no call has. Also warn of effects without a rule or a limit.
+
+    `capabilities` maps each name in the registry to its capability, and each skill to None.
     """
     used = _find_used_templates(pack)
     for number, template in enumerate(pack.decisions.task_templates.values()):
@@ -39,6 +42,9 @@ def check_gaps(pack: Pack, report: ProblemReport, capabilities: Capabilities) ->
         for fact in _find_unknown_facts(pack, rule):
             hint = "declare it in `facts` of a capability; what calls add up to is a limit"
             about.warn(_GAP, ("if",), f"no capability gives `{fact}`", hint=hint)
+        for argument, near in _find_unknown_arguments(rule, capabilities):
+            message = f"no call in its scope has the argument `{argument}`"
+            about.warn(_GAP, ("if",), message, hint=near)
     _check_effects(pack, report, capabilities)
 
 
@@ -100,6 +106,23 @@ def _find_unknown_facts(pack: Pack, rule: PolicyRule) -> Iterator[str]:
         name = f"{slot}.{fact.partition('.')[0]}"
         if slot in slots and fact and fact != "id" and not {name, path} & given:
             yield path
+
+
+def _find_unknown_arguments(
+    rule: PolicyRule, capabilities: Capabilities
+) -> Iterator[tuple[str, str]]:
+    """Yield each argument that a rule reads and that no capability in its scope has, and a hint with similar names.
+
+    Nothing is yielded if the scope has a skill, whose arguments are not known here.
+    """
+    governed = [each for id, each in capabilities.items() if applies(rule.scope.capabilities, id)]
+    known = {name for each in governed if each is not None for name in each.inputs}
+    if None in governed or not governed:
+        return
+    for path in sorted(compile_rule(rule.condition).paths):
+        argument = path.removeprefix(ARGUMENT).partition(".")[0]
+        if path.startswith(ARGUMENT) and argument not in known:
+            yield argument, suggest_path(argument, known, prefix=ARGUMENT)
 
 
 def _check_effects(pack: Pack, report: ProblemReport, capabilities: Capabilities) -> None:

@@ -26,6 +26,8 @@ _OF_EFFECT: Final = {
 _OF_TRUST: Final = {"elevated": "delegated", "privileged": "destructive"}
 
 
+APPROVED: Final = "approved"
+"""The reason of a verdict that a person's approval made."""
 MASK: Final = "mask:"
 """The prefix of an obligation that masks a path of the output."""
 
@@ -76,7 +78,7 @@ class Verdict(NamedTuple):
 
     def lifted(self) -> Verdict:
         """Return the verdict after a person has approved the call at its gate."""
-        return self._replace(outcome="allow", reason="approved")
+        return self._replace(outcome="allow", reason=APPROVED)
 
     @property
     def masks(self) -> tuple[str, ...]:

@@ -53,9 +53,15 @@ def require_approver(
 
 
 def _require_plain_name(name: str) -> None:
-    """Raise UsageError for a name with invisible characters, or with space around it."""
+    """Raise UsageError for an empty name, and for one with invisible characters or with space around it."""
     if is_plain_name(name):
         return
+    if not name:
+        raise UsageError(
+            "usage.value",
+            "`--by`: the name is empty",
+            hint="--by NAME:ROLE; a variable in it, such as $USER, may be unset",
+        )
     raise UsageError(
         "usage.value",
         "`--by`: a name has no space around it and no invisible characters",

@@ -32,7 +32,7 @@ from cogcli.policy.limits import (
     recorded_use,
     sum_exactly,
 )
-from cogcli.policy.verdict import Verdict
+from cogcli.policy.verdict import APPROVED, Verdict
 
 BUDGET: Final = "budget"
 """The stage of a verdict that a budget decides."""
@@ -165,7 +165,7 @@ class ReplayedUse:
             self._pending[key] = was_open  # counted at the first decision about the call
             return found
         counted = _find_counted_limits(found.verdict, call.claims)
-        pending = _Pending(outcome, call.claims, counted, at, decided.reason == "approved")
+        pending = _Pending(outcome, call.claims, counted, at, decided.reason == APPROVED)
         if decided.verdict != "allow" and outcome.most:
             uses = self._count_use(pending, recorded=False, key=key)
             pending = pending._replace(uses=uses)
@@ -276,7 +276,7 @@ def _find_counted_limits(verdict: Verdict | None, claims: tuple[LimitClaim, ...]
     """Return the limits that count a call with this verdict if it is made. A person's yes is not counted by all."""
     found = claims
     if verdict is not None and verdict.outcome == "allow":
-        found = claims_to_reserve(verdict, claims, is_lifted=verdict.reason == "approved")
+        found = claims_to_reserve(verdict, claims, is_lifted=verdict.reason == APPROVED)
     elif verdict is not None:
         found = tuple(claim for claim in claims if claim.limit.over == "deny")
     return frozenset(claim.limit.id for claim in found)

@@ -153,6 +153,16 @@ def test_a_read_only_run_looks_and_does_nothing(desk: Project) -> None:
     assert decision["calls"] == decision["memory_proposals"] == []
 
 
+def test_a_decision_that_was_not_carried_out_is_said_with_its_reason(desk: Project) -> None:
+    asked = desk.run(
+        "agent", "invoke", "requests/needs-finance.json", "--safety-mode", "read_only", "-q"
+    ).assert_exit(1)
+    first, next_line = asked.err.splitlines()[-2:]
+    assert first == "not done: action_skipped:read_only"
+    assert next_line.startswith("next: cogcli trace ep_")
+    desk.run(*next_line.split()[2:]).assert_ok()
+
+
 def test_a_missing_parameter_becomes_a_question(desk: Project) -> None:
     asked = (
         "agent",

@@ -158,7 +158,11 @@ def test_what_is_asked_of_an_episode_without_steps_is_told(desk: Project) -> Non
     _asked(desk, "refused").assert_exit(4)
     assert "no step began" in desk.run("trace", "--step", "t1").assert_exit(2).err
     assert "context explain" in desk.run("explain", "@last").assert_exit(2).err
-    assert "no pack decided about a call" in desk.run("policy", "explain", "@last").assert_ok().err
+    explained = desk.run("policy", "explain", "@last").assert_ok().err
+    assert (
+        "the pack decided about no call of this run, which ended as refused: must_refuse:card"
+        in explained
+    )
     _asked(desk, "allowed").assert_ok()
     why = desk.run("trace", "--why", "outputs.response").assert_ok().out
     assert why == "outputs.response ← turn 1 (reply of order_status)\n"

@@ -129,6 +129,8 @@ def test_an_answer_to_several_is_recorded_for_all_or_for_none(desk: Project) -> 
         "policy.approval", [f"cogcli resume {late.parent.name}"],
     )  # fmt: skip
     alone = ("approvals", "approve", *ids[:2], "--json", "--by")
+    nameless = desk.run(*alone, ":finance").assert_exit(2).json["error"]
+    assert (nameless["message"], "$USER" in nameless["hint"]) == ("`--by`: the name is empty", True)
     assert (
         desk.run(*alone, "ann:cook", env=_at(60)).assert_exit(5).json["error"]["code"]
         == "policy.approval"

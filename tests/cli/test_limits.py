@@ -343,9 +343,14 @@ def test_up_to_an_amount_no_person_is_asked(project: Project) -> None:
     assert decisions(desk)[0]["reason"] == "limit_exceeded:alone"
     desk.run("resume", "@last", "--approve", "GATE_OPERATOR", "--by", "mia").assert_ok()
     assert_same_again(desk)
+    shown = desk.run("policy", "explain", "@last").assert_ok().out
+    assert "alone of user:ann: 30 of 50, 20 left; this call, approved by a person, is not" in shown
     pay(
         desk, "a", 20, *ANN
     ).assert_ok()  # what a person approved does not count as done without one
+    shown = desk.run("policy", "explain", "@last").assert_ok().out
+    assert "decided by  `args.amount` 20 <= 20; more than 20 would wait for" in shown
+    assert "50 would wait" not in shown, "so does any number above 20"
     pay(desk, "a", 1, *ANN).assert_exit(5)
     assert paid(desk) == [("a", 30), ("a", 30), ("a", 20)]
 

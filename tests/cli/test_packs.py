@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 from support.project import Project, Result
 
 pytestmark = pytest.mark.sampled(8)
@@ -278,6 +279,15 @@ def test_checks_of_a_pack_and_of_its_rules(desk: Project) -> None:
     checked = desk.run("pack", "check", PACK, "--json").assert_exit(1)
     assert [problem["code"] for problem in checked.json["problems"]] == ["pack.reference"]
     assert desk.run("validate", "--json").assert_exit(1).json["counts"]["packs"] == 1
+
+
+def test_rule_tests_of_a_pack_without_rules_checked_nothing(desk: Project) -> None:
+    pack = YAML(typ="safe").load(desk.root / FILE)
+    pack["policy_layer"].pop("rules")
+    desk.write("bare.yaml", json.dumps(pack))
+    for coverage in ((), ("--coverage", "--min-coverage", "100")):
+        empty = desk.run("policy", "test", "bare.yaml", *coverage, "--json").assert_exit(3)
+        assert empty.json["error"]["code"] == "check.nothing"
 
 
 @pytest.mark.parametrize(

@@ -388,6 +388,7 @@ def test_a_change_of_many_meanings_is_cut_and_a_large_text_is_not_shown(rich: Pr
         DOCUMENT, json.dumps({"openapi": "3.0.3", "paths": operations, "x-more": "x" * 600_000})
     )
     shown = rich.run("config", "trust", "--diff").assert_exit(2).err
+    assert shown.endswith("next: cogcli config trust --yes\n"), "all of it was shown already"
     summary = shown.partition("since it was accepted: ")[2]
     assert summary.count("operation") == 39
     assert "not shown: 51 meanings, 0 files; all of it: cogcli config trust --diff\n" in summary

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any, Final
 
 from cogcli.app.settings.trust_declarations import DeclarationKey, texts_in
@@ -44,6 +45,7 @@ _LOST_GUARDS: Final = frozenset(
     (
         "safety",
         "rule",
+        "limit",
         "guardrail",
         "gate",
         "base",
@@ -132,6 +134,11 @@ def _compare_rules(change: _Change) -> Iterator[str]:
     return _find_weaker_rule(change.subject, old, new)
 
 
+def _compare_limits(change: _Change) -> Iterator[str]:
+    old, new = (read_record(LimitEntry, each) for each in (change.before, change.after))
+    return _find_weaker_limit(change.subject, old, new)
+
+
 def _find_new_pack_hosts(change: _Change) -> Iterator[str]:
     before, after = change.before, change.after
     if before is not None and after is None:
@@ -207,6 +214,7 @@ _COMPARISONS: Final[dict[str, Callable[[_Change], Iterator[str]]]] = {
     **dict.fromkeys(_GONE, _find_lost_guards),
     **dict.fromkeys(_REPLACED, _find_replacement),
     "rule": _compare_rules,
+    "limit": _compare_limits,
     "pack hosts": _find_new_pack_hosts,
     "effect": _find_denied_effect,
     "repeat": _find_allowed_repeat,
@@ -362,6 +370,46 @@ def _find_weaker_rule(rule: str, old: RuleEntry, new: RuleEntry) -> Iterator[str
         yield f"{rule} ({verdict}) has another gate, other limits or obligations"
     if (old.condition, old.applies_to) != (new.condition, new.applies_to):
         yield f"{rule} ({verdict}) has other conditions"
+
+
+class LimitEntry(Record):
+    """A limit in the file of a pack."""
+
+    sum: object = None
+    max: int | float | None = None
+    per: object = None
+    window_s: int | float | None = None
+    over: object = None
+    gate: object = None
+    applies_to: object = None
+
+    @property
+    def counted(self) -> tuple[object, ...]:
+        """What is counted, and for whom."""
+        return self.sum, self.per, self.applies_to
+
+    @property
+    def window(self) -> float:
+        """The seconds for which a call is counted."""
+        return inf if self.window_s is None else self.window_s
+
+
+def _find_weaker_limit(limit: str, old: LimitEntry, new: LimitEntry) -> Iterator[str]:
+    if not old.json:
+        return
+    if not new.json:
+        yield f"{limit} is gone, its max was {old.max}"
+        return
+    if old.max is None or new.max is None or new.max > old.max:
+        yield f"{limit}: max {new.max}, was {old.max}"
+    if new.window < old.window:
+        yield f"{limit}: window_s {new.window_s}, was {old.window_s or 'for good'}"
+    if old.counted != new.counted:
+        yield f"{limit} counts other calls, amounts or owners"
+    if (old.over or "deny") == "deny" and (new.over or "deny") != "deny":
+        yield f"{limit} says {new.over}, was deny"
+    elif old.gate != new.gate:
+        yield f"{limit} has another gate"
 
 
 def _position_in(scale: tuple[str, ...], word: str) -> int:

@@ -123,7 +123,7 @@ class PackIdentity(Record):
 
 
 class PackPart(Record):
-    """A rule, a permission, a guardrail, or a capability of a pack."""
+    """A rule, a limit, a permission, a guardrail, or a capability of a pack."""
 
     rule_id: object = None
     role: object = None
@@ -143,6 +143,7 @@ class PackPolicy(Record):
     """The policy layer of a pack."""
 
     rules: list[object]
+    limits: list[object]
     permissions: list[object]
     guardrails: PackGuardrails
     gates: Json
@@ -183,6 +184,8 @@ def _declared_by_pack(name: str, raw: Json) -> Declared:
 def _pack_policy(pack: str, policy: PackPolicy) -> Declared:
     for rule in _read_parts(policy.rules):
         yield ("rule", f"{pack}: rule {rule.rule_id}"), rule.json
+    for limit in _read_parts(policy.limits):
+        yield ("limit", f"{pack}: limit {limit.id}"), limit.json
     for permission in _read_parts(policy.permissions):
         yield ("permission", f"{pack}: role {permission.role}"), texts_in(permission.allow)
     found = policy.guardrails

@@ -104,7 +104,7 @@ def _confirm_and_trust(
         where = f" {quote(project_dir)}" if project_dir else ""
         lines = _summary_lines(changes, f"{where}{context.again}", diff=flags.diff)
         context.screen.notify("".join(f"{line}\n" for line in lines))
-        if not flags.yes and not _prompt_for_trust(context, changes, project_dir):
+        if not flags.yes and not _prompt_for_trust(context, changes, project_dir, flags):
             return False, "nothing was accepted; the project stays untrusted"
     trust_accept.accept(look, context.environ)
     count = count_of(len(look.digests), "file")
@@ -181,7 +181,10 @@ def _change_lines(change: FileChange, meanings: Sequence[str]) -> Iterator[str]:
 
 
 def _prompt_for_trust(
-    context: CommandContext, changes: Sequence[FileChange], project_dir: str | None
+    context: CommandContext,
+    changes: Sequence[FileChange],
+    project_dir: str | None,
+    flags: TrustFlags,
 ) -> bool:
     """Prompt for a confirmation of the changes. Raise UsageError without a terminal."""
     what = count_of(len(changes), "change")
@@ -193,7 +196,7 @@ def _prompt_for_trust(
             "usage.flag",
             f"the project has {what} since it was accepted, and there is no terminal to ask on",
             hint="read what they mean above; --yes accepts them",
-            next=(f"{again} --diff", f"{again} --yes"),
+            next=(*(() if flags.diff else (f"{again} --diff",)), f"{again} --yes"),
         )
     return ask(context, f"accept {what}? [y/N]") in ("y", "yes")
 

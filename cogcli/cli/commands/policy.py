@@ -13,13 +13,14 @@ from cogcli.app.episodes import find_all
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack, run_rule_tests
 from cogcli.app.policy_comparison import EpisodeComparison, compare_logs, read_log_for_comparison
 from cogcli.app.policy_explanation import explain_episode
-from cogcli.app.policy_history import GovernedLog, is_shadow_run
+from cogcli.app.policy_history import GovernedLog, is_shadow_run, read_governed_run
 from cogcli.app.policy_prover import prove_packs
 from cogcli.app.spooled_values import SpooledValues
 from cogcli.base.errors import NO, OK, PENDING, VETOED, UnusableEnvironment, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
+from cogcli.cli.empty_checks import find_refusal
 from cogcli.cli.envelope import StreamedList, dumps
 from cogcli.cli.inputs import read_json_flag
 from cogcli.cli.options import NewestEpisode, argument, command, integer, switch, text
@@ -31,7 +32,10 @@ from cogcli.cli.policy_screen import (
     proof_lines,
 )
 from cogcli.declarations.pack_spec import Pack
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
+from cogcli.episode.decision import read_summary
 from cogcli.policy.pack_diff import diff_packs
 from cogcli.policy.policy_proof import EQUAL
 from cogcli.policy.rule_coverage import cover_rules
@@ -88,7 +92,16 @@ def test(
 ) -> int:
     """Run the tests next to the rules. Each enforced rule needs a `match` and a `no_match`."""
     found = read_pack(context.settings, pack)
-    code = report_tests(context, run_rule_tests(context.settings, pack, found))
+    tests = run_rule_tests(context.settings, pack, found)
+    code = report_tests(context, tests)
+    refusal = find_refusal(
+        checked=len(tests),
+        total=len(tests),
+        empty="the pack has no rule that has a test or needs one",
+        hint="write rules in `policy_layer.rules`, with `tests`",
+    )
+    if refusal is not None:
+        raise refusal
     if not coverage and min_coverage is None:
         return code
     return report_coverage(context, cover_rules(found.policy.rules), min_coverage or 0) or code
@@ -167,8 +180,24 @@ def explain(
             lines = [*([""] if number else []), *explanation_lines(each)]
             context.answer("".join(f"{visible(line)}\n" for line in lines))
     if not calls:
-        context.note("no pack decided about a call of this run")
+        context.note(_explain_no_decision(directory))
     return OK
+
+
+def _explain_no_decision(directory: Path) -> str:
+    """Return why no call of a run was decided by a pack."""
+    if read_governed_run(directory) is None:
+        return "no pack decided about a call of this run"
+    ended = read_record(EndedDecision, read_summary(str(directory)))
+    reason = f", which ended as {ended.status}: {ended.status_reason}" if ended.status else ""
+    return f"the pack decided about no call of this run{reason}"
+
+
+class EndedDecision(Record):
+    """The end of an agent's decision."""
+
+    status: str = ""
+    status_reason: str = ""
 
 
 def _explained_calls(directory: Path, step: str | None) -> SpooledValues:

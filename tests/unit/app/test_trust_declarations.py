@@ -41,6 +41,48 @@ def test_a_rule_is_compared_as_its_file_has_it(before: object, after: object, fo
     assert _changes("packs/p.yaml", _pack(before), _pack(after)) == [f"p@1: rule None{found}"]
 
 
+_LIMIT = {
+    "id": "day", "sum": "amount", "max": 50, "per": "user", "window_s": 86400, "over": "deny",
+    "applies_to": {"capabilities": ["pay"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, []),
+        ({"max": 49, "window_s": 90000}, []),
+        ({"max": 5000}, [": max 5000, was 50"]),
+        ({"max": "many"}, [": max None, was 50"]),
+        ({"window_s": 1}, [": window_s 1, was 86400"]),
+        ({"window_s": None}, []),
+        ({"sum": None}, [" counts other calls, amounts or owners"]),
+        ({"per": "tenant"}, [" counts other calls, amounts or owners"]),
+        ({"applies_to": {"capabilities": ["other"]}}, [" counts other calls, amounts or owners"]),
+        ({"over": "allow_with_gate", "gate": "G"}, [" says allow_with_gate, was deny"]),
+        ({"gate": "G"}, [" has another gate"]),
+        ({"say": "No."}, []),
+    ],
+)
+def test_a_limit_that_allows_more_is_named(changes: dict[str, object], found: list[str]) -> None:
+    before, after = _limits(_LIMIT), _limits({**_LIMIT, **changes})
+    assert _changes("packs/p.yaml", before, after) == [f"p@1: limit day{each}" for each in found]
+
+
+def test_a_limit_that_is_gone_is_named_and_a_new_one_is_not() -> None:
+    changes = _changes("packs/p.yaml", _limits(_LIMIT), _limits())
+    assert changes == ["p@1: limit day is gone, its max was 50"]
+    assert _changes("packs/p.yaml", _limits(), _limits(_LIMIT)) == []
+    forever = {key: value for key, value in _LIMIT.items() if key != "window_s"}
+    changes = _changes("packs/p.yaml", _limits(forever), _limits(_LIMIT))
+    assert changes == ["p@1: limit day: window_s 86400, was for good"]
+
+
+def _limits(*limits: object) -> dict[str, object]:
+    identity = {"pack_id": "p", "pack_version": 1}
+    return {"pack_meta": identity, "policy_layer": {"limits": list(limits)}}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "found"),
     [

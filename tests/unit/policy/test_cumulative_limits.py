@@ -253,6 +253,14 @@ def test_what_is_left_is_shown_with_the_counter() -> None:
     spent = {"owner": "user:ann", "used": "200", "amount": "1", "max": "100"}
     decided = {"verdict": "deny", "reads": {"limits.total": read, "limits.day": spent}}
     assert list_counters(decided) == [
-        {"limit": "total", **read, "left": "10"},
-        {"limit": "day", **spent, "left": "0"},
+        {"limit": "total", **read, "is_counted": True, "left": "10"},
+        {"limit": "day", **spent, "is_counted": True, "left": "0"},
     ]
+
+
+def test_a_call_that_a_limit_does_not_count_leaves_what_was_left() -> None:
+    read = {"owner": "user:ann", "used": "30", "amount": "30", "max": "50"}
+    decided = {"verdict": "allow", "reads": {"limits.alone": read, "limits.never": read}}
+    alone, never = list_counters(decided, {"alone"})
+    assert (alone["is_counted"], alone["left"]) == (False, "20")
+    assert (never["is_counted"], never["left"]) == (True, "0")

@@ -262,3 +262,34 @@ def test_the_first_call_that_a_limit_does_not_count_is_named() -> None:
 )
 def test_gaps(change: Change, expected: str) -> None:
     assert expected in " | ".join(problems(change))
+
+
+@pytest.mark.parametrize(
+    ("scope", "path", "found"),
+    [
+        (
+            ["payments.refund"],
+            "args.amout",
+            ["rule `odd`: no call in its scope has the argument `amout`"],
+        ),
+        (
+            ["payments.*"],
+            "args.amout.cents",
+            ["rule `odd`: no call in its scope has the argument `amout`"],
+        ),
+        (["payments.refund"], "args.amount.cents", []),
+        (["payments.refund"], "args", []),
+        (["skill:x.y"], "args.amout", []),
+        (["no.such"], "args.amout", []),
+        ([], "args.amout", []),
+    ],
+)
+def test_a_rule_over_an_argument_that_no_call_has_is_found(
+    scope: list[str], path: str, found: list[str]
+) -> None:
+    def change(raw: dict[str, Any]) -> None:
+        rule = {"rule_id": "odd", "applies_to": {"capabilities": scope}, "mode": "shadow"}
+        rule |= {"if": {">": [{"var": path}, 5]}, "then": {"verdict": "deny"}, "rationale": "x"}
+        raw["policy_layer"]["rules"].append(rule)
+
+    assert [each for each in problems(change) if "argument" in each] == found
