@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from cogcli.app.file_scope import find_reads, with_file_scope
 from cogcli.app.registry import open_registry
@@ -24,7 +25,6 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import HOOKS, OPTIONS, RunOptions, normalized
 from cogcli.declarations.run_start import start_of
 from cogcli.policy.approvals import AnswerSignatures, SignedAnswer
-from cogcli.run.engine.ports import LimitLedger
 from cogcli.run.given_inputs import RequestedRun
 from cogcli.run.launch import Watch, launch_given
 from cogcli.run.policy_request import PolicyRequest
@@ -32,6 +32,9 @@ from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.results import RunResult
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
+
+if TYPE_CHECKING:
+    from cogcli.run.engine.ports import LimitLedger
 
 
 def run_requested_skill(

@@ -253,6 +253,18 @@ class Attempt(NamedTuple):
         return f"00-{trace_of(self.trace_id)}-{span_of(self.intent, self.number)}-01"
 
 
+class AskedCall(NamedTuple):
+    """A call that needs an approval, as its request would describe it."""
+
+    step_id: str
+    capability: str
+    bindings: tuple[str, ...]
+    """The chain of the call; empty for a skill."""
+    gate: str
+    values: dict[str, Any]
+    evidence_hash: str
+
+
 class ServiceNotice(NamedTuple):
     """A notice that a server started or stopped.
 

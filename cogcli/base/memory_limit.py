@@ -25,7 +25,7 @@ _ARENA_MAX: Final = -8
 def find_limit() -> int | None:
     """Return the memory limit in bytes; None without a limit, or if the system does not report one."""
     try:
-        with open(_LIMITS, encoding="ascii") as file:
+        with open(_LIMITS, encoding="utf-8") as file:
             line = next((line for line in file if line.startswith("Max address space")), "")
     except OSError:
         return None
@@ -50,7 +50,7 @@ def require_room(limit: int, calls: int = 0) -> None:
     fails, so this check comes first.
     """
     try:
-        with open(_SIZE, encoding="ascii") as file:
+        with open(_SIZE, encoding="utf-8") as file:
             pages = int(file.read().split()[0])
     except OSError:
         return

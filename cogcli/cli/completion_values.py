@@ -229,25 +229,16 @@ def _registry_layouts(settings: Settings) -> list[Layout]:
 
 def _complete_episodes(query: CompletionQuery) -> list[tuple[str, str]]:
     """Return the newest episodes, and the names for the last ones."""
-    from cogcli.app.episodes import list_episodes
-    from cogcli.episode.listing.episode_row import EpisodeFilter
+    from cogcli.cli.episode_completion import newest_episodes
 
-    rows = list_episodes(query.settings, EpisodeFilter(), NEWEST)
-    named = [("@last", "the newest"), ("@failed", "the newest that is not ok")] if rows else []
-    return [*named, *((row.id, f"{row.skill} {row.shown_status}") for row in rows)]
+    return newest_episodes(query.settings, NEWEST)
 
 
 def _complete_steps(query: CompletionQuery) -> list[tuple[str, str]]:
     """Return the steps of the typed episode, or of the newest."""
-    from cogcli.app.episodes import find
-    from cogcli.app.state_document import parse_state, read_stored_state
+    from cogcli.cli.episode_completion import steps_of_episode
 
-    directory = find(query.settings, query.typed.target or query.typed.episode)
-    data = read_stored_state(directory)
-    steps = parse_state(data, directory)["plan"]["steps"] if data else []
-    return [
-        (step["id"], f"{step['status']} {step.get('description') or ''}".rstrip()) for step in steps
-    ]
+    return steps_of_episode(query.settings, query.typed.target or query.typed.episode)
 
 
 def _complete_codes(query: CompletionQuery) -> list[tuple[str, str]]:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.system_text import parse_whole_number
 from cogcli.base.terminal_text import visible_block
-from cogcli.cli.windows_console import enable_codes
 from cogcli.report.styled_text import (
     ASCII,
     UNICODE,
@@ -25,6 +24,9 @@ from cogcli.report.styled_text import (
     fold_prose,
     plain_text,
 )
+
+if sys.platform == "win32":
+    from cogcli.cli.windows_console import enable_codes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -29,14 +29,22 @@ class _Member:
     Most readers of a record read few of its members.
     """
 
-    __slots__ = ("absent", "fitter", "name", "types")
+    __slots__ = ("_fitter", "_hint", "absent", "name", "types")
 
     def __init__(self, name: str, hint: object, absent: object) -> None:
         self.name = name
         self.types = plain_types(hint)
         """The types of a plain value; None if more than its type is checked."""
-        self.fitter = _make_fitter(hint)
         self.absent = absent
+        self._hint = hint
+        self._fitter: Fitter | None = None
+
+    @property
+    def fitter(self) -> Fitter:
+        """The function that fits a value to the type of the member."""
+        if self._fitter is None:
+            self._fitter = _make_fitter(self._hint)
+        return self._fitter
 
     def fit(self, given: Json) -> object:
         """Return the value of the member in `given`; `ABSENT` if it is not there or does not fit."""
@@ -178,22 +186,23 @@ _PLAIN: Final[dict[object, frozenset[type]]] = {
 
 def plain_types(hint: object) -> frozenset[type] | None:
     """Return the Python types of a value if only its type is checked; None if more is checked."""
-    if get_origin(hint) in (Union, UnionType):
-        parts = [plain_types(each) for each in get_args(hint)]
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        parts = [plain_types(each) for each in args]
         plain = [part for part in parts if part is not None]
         return frozenset[type]().union(*plain) if len(plain) == len(parts) else None
-    if get_origin(hint) is dict and get_args(hint)[1] is Any:
-        return frozenset((dict,))
-    return _PLAIN.get(hint) if hint in _PLAIN else None
+    return frozenset((dict,)) if origin is dict and args[1] is Any else None
 
 
 def _make_fitter(hint: Any) -> Fitter:
     """Return the function that fits a value to a type."""
-    origin, args = get_origin(hint), get_args(hint)
     if (types := plain_types(hint)) is not None:
         return lambda value: value if type(value) in types else ABSENT
     if hint in _ANYTHING:
         return lambda value: value
+    origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _fit_annotated(*args)
     if origin is Literal:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cogcli.base.calls import AskedCall
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import ApprovalOrigin, ApprovalRequested
 from cogcli.declarations.run_start import EarlierApproval, RecordedStart, start_of
 from cogcli.episode.redeemed import Redemption, read_redemption, redeem
 from cogcli.policy.approvals import action_hash
 from cogcli.run.effects import may_have_left
-from cogcli.run.engine.ports import AskedCall
 from cogcli.run.log_index import Grant, LogIndex
 from cogcli.run.prepare import PreparedRun
 from cogcli.specs.catalog import Catalog

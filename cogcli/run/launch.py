@@ -33,15 +33,8 @@ from cogcli.protocols.live.runner import LiveRunner
 from cogcli.protocols.pythoncall.module_access import SHIPPED
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.protocols.secrets import Secrets
-from cogcli.run.engine.context import Engine
+from cogcli.run.engine.context import Engine, LimitAccount
 from cogcli.run.engine.doubt import EarlierCalls
-from cogcli.run.engine.ports import (
-    CallPolicy,
-    CapabilityRunner,
-    EarlierApprovals,
-    LimitAccount,
-    LimitLedger,
-)
 from cogcli.run.engine.run import SKILL, FinishedRun, Request, execute
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import select_typed_inputs
@@ -71,6 +64,12 @@ from cogcli.specs.spec_snapshot import document_of
 from cogcli.state.reducer import ReusedResult
 
 if TYPE_CHECKING:
+    from cogcli.run.engine.ports import (
+        CallPolicy,
+        CapabilityRunner,
+        EarlierApprovals,
+        LimitLedger,
+    )
     from cogcli.run.log_index import LogIndex
     from cogcli.specs.registry import Registry
 

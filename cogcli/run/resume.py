@@ -27,9 +27,9 @@ from cogcli.policy.approvals import Approvals
 from cogcli.run.answers import Approver, append_answer, match_answers, require_approvers
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.run.earlier_approvals import recorded_approvals
-from cogcli.run.engine.context import Engine
+from cogcli.run.engine.context import Engine, LimitAccount
 from cogcli.run.engine.outcome import RunOutcome
-from cogcli.run.engine.ports import EarlierApprovals, LimitAccount, SnapshotWriter
+from cogcli.run.engine.ports import EarlierApprovals, SnapshotWriter
 from cogcli.run.engine.run import SKILL, Limit
 from cogcli.run.file_inputs import files_in_payload
 from cogcli.run.form_answers import FormAnswer, match_inputs

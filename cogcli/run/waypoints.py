@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cogcli.episode.journal import Journal
 from cogcli.episode.snapshot import Snapshots
-from cogcli.episode.waypoint import WaypointFold
-from cogcli.episode.waypoint_writer import LiveFiles, Waypoints
-from cogcli.run.engine.ports import SnapshotWriter
 from cogcli.specs.catalog import Catalog
+
+if TYPE_CHECKING:
+    from cogcli.episode.waypoint import WaypointFold
+    from cogcli.run.engine.ports import SnapshotWriter
 
 
 def has_foldable_loops(catalog: Catalog) -> bool:
@@ -31,4 +34,6 @@ def live_files(
     snapshots = Snapshots(journal)
     if not has_waypoints:
         return snapshots
+    from cogcli.episode.waypoint_writer import LiveFiles, Waypoints  # most runs have no loops
+
     return LiveFiles(snapshots, Waypoints(journal, run_id, fold))

@@ -56,9 +56,8 @@ class CompiledCache:
     def __init__(self, file: str) -> None:
         self._file = file
         # A change in the modules that read and check specs invalidates old entries.
-        rules = newest_change("specs", "yaml", "schema", "protocols", "base/problems.py")
         # The schema engine determines which patterns of a file may be run.
-        self._stamp = f"{__version__}/{rules}/{engine_key()}"
+        self._stamp = f"{__version__}/{newest_change()}/{engine_key()}"
         self._database: sqlite3.Connection | None = None
         self._usable = True
         self._kept: dict[str, bytes] = {}
@@ -176,17 +175,21 @@ def _decode_row(row_value: object) -> CompiledFile | None:
     return CompiledFile(raw, warnings)
 
 
+_RULES: Final = ("specs", "protocols", "base/yaml", "base/schema", "base/api_documents")
+"""The rooms of the package whose modules decide what a file means, and what a check of it finds."""
+
+
 @cache  # the imported code does not change during a process
-def newest_change(*places: str) -> int:
-    """Return the newest modification time, in nanoseconds, of the modules below these places of the package."""
+def newest_change() -> int:
+    """Return the newest modification time, in nanoseconds, of the modules that read and check specs."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    newest = 0
-    for place in places:
-        path = os.path.join(package, place)
-        if place.endswith(".py"):
-            newest = max(newest, os.stat(path).st_mtime_ns)
-            continue
-        for folder, _, names in os.walk(path):
-            files = (os.path.join(folder, name) for name in names if name.endswith(".py"))
-            newest = max([newest, *(os.stat(file).st_mtime_ns for file in files)])
+    newest = os.stat(f"{package}/base/problems.py").st_mtime_ns
+    folders = [f"{package}/{room}" for room in _RULES]
+    for folder in folders:  # it grows
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    newest = max(newest, entry.stat().st_mtime_ns)
+                elif entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
     return newest

@@ -23,7 +23,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/commands/gc.py": 1, "cli/commands/graph.py": 1, "cli/commands/help.py": 1, "cli/commands/ls.py": 2,
         "cli/commands/run.py": 1,
         "cli/commands/serve.py": 5, "cli/commands/state.py": 1, "cli/commands/trace.py": 4, "cli/completion.py": 1,
-        "cli/completion_values.py": 6, "cli/context.py": 5, "cli/inputs.py": 1,
+        "cli/completion_values.py": 4, "cli/context.py": 5, "cli/inputs.py": 1,
         "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 1, "cli/render_error.py": 3,
         "cli/run_report.py": 1, "cli/run_skill.py": 4, "cli/trace_episode.py": 5,
         "cli/commands/validate.py": 1, "cli/trace_tree.py": 2, "cli/trace_views.py": 1,
@@ -58,7 +58,8 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     "a protocol is loaded when a service speaks it: MCP, HTTP and workers each cost more than a run": {
         "base/allowed_hosts.py": 1, "protocols/__init__.py": 3,
         "protocols/mcp/connect.py": 3,
-        "protocols/pythoncall/invoker.py": 2, "protocols/pythoncall/worker_main.py": 1,
+        "protocols/pythoncall/checks.py": 1, "protocols/pythoncall/invoker.py": 3,
+        "protocols/pythoncall/worker_main.py": 1,
         "protocols/service_contract.py": 6,
     },
     "a library of an extra is loaded by what needs it": {
@@ -68,7 +69,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "report/unfinished_runs.py": 1,
     },
     "a warm run reads compiled specs and no YAML; resume, replay and rerun load what they add": {
-        "run/log_index.py": 1, "run/prepare.py": 1, "run/results.py": 1,
+        "run/log_index.py": 1, "run/prepare.py": 1, "run/results.py": 1, "run/waypoints.py": 1,
     },
     "a function that asks for one thing of cogcli loads that alone": {
         "sdk.py": 17,
@@ -80,7 +81,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "run/engine/policy.py": 2, "specs/spec_snapshot.py": 1,
     },
     "a warm run opens the compiled cache: YAML, schemas and suggestions are for a cold one and for faults": {
-        "app/settings/trust_needs.py": 1, "specs/cached_positions.py": 1, "specs/catalog_builder.py": 3,
+        "specs/cached_positions.py": 1, "specs/catalog_builder.py": 3,
         "specs/checks/services.py": 1, "specs/checks/skills.py": 1, "specs/fields.py": 1, "specs/host_overrides.py": 1,
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },

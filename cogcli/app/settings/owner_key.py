@@ -15,7 +15,6 @@ import re
 import stat
 from contextlib import suppress
 from functools import cache
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings.user_dirs import config_home
@@ -57,7 +56,7 @@ def read_key(environ: Mapping[str, str]) -> OwnerKey:
     except OSError as error:
         return OwnerKey(None, f"{path} cannot be read: {error.strerror}")
     if not _TEXT.fullmatch(text):
-        cure = f"rm {quote(path)}"
+        cure = _command("rm", path)
         return OwnerKey(
             None,
             f"{path} holds no key: it was damaged; without the file the next run makes a new one",
@@ -68,8 +67,15 @@ def read_key(environ: Mapping[str, str]) -> OwnerKey:
             return OwnerKey(None, f"{path} belongs to another user")
         if mode := stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
             problem = f"{path} may be used by others (mode {mode:04o})"
-            return OwnerKey(None, problem, cure=f"chmod 600 {quote(path)}")
+            return OwnerKey(None, problem, cure=_command("chmod 600", path))
     return OwnerKey(bytes.fromhex(text))
+
+
+def _command(words: str, path: str) -> str:
+    """Return a command of the shell whose last word is the path."""
+    from shlex import quote  # most keys have no problem
+
+    return f"{words} {quote(path)}"
 
 
 def find_key(environ: Mapping[str, str]) -> bytes:

@@ -19,6 +19,7 @@ from cogcli.app.settings.model_adapters import MODELS
 from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
 from cogcli.base.api_documents.references import find_document_files
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.yaml.reader import read_file
 from cogcli.declarations.options import HOOKS
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -215,8 +216,6 @@ class ServiceEntries(Record):
 
 def _read_services(path: str) -> list[tuple[str, ServiceDependencies]]:
     """Return the services in a file, by id; empty if it cannot be read."""
-    from cogcli.base.yaml.reader import read_file
-
     value = read_file(path, file=path)[1].value
     if value is None:
         return []

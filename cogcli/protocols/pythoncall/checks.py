@@ -10,7 +10,6 @@ from cogcli.declarations.service_spec import Service
 from cogcli.specs.cached_positions import FilePositions
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.module_lookup import has_function, module_file
-from cogcli.specs.python_imports import failed_imports
 from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def _check_imports(context: CheckContext, service: Service, report: ProblemRepor
     """Report missing imports of the module, and of all modules below the root that it imports. Only the syntax is read,
     so that no code of an untrusted project runs.
     """
+    from cogcli.specs.python_imports import failed_imports  # most modules are shipped
+
     bindings = context.catalog.bindings.values()
     operations = {binding.operation for binding in bindings if binding.service == service.id}
     places = context.catalog.places

@@ -34,7 +34,6 @@ from cogcli.protocols.invoker import (
     InvocationResponse,
     InvokerContext,
 )
-from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.pythoncall import function_call, module_access
 from cogcli.protocols.pythoncall.function_call import PythonFunction
 from cogcli.protocols.pythoncall.module_access import Code
@@ -105,7 +104,11 @@ class PythonCall:
         meta = _NOTHING
         if side.text or side.files:
             meta = _NOTHING._replace(printed=side.text, files=side.files or None)
-        return InvocationResponse(body, usage_of(body).add_to(meta) if "usage" in body else meta)
+        if "usage" in body:
+            from cogcli.protocols.model_usage import usage_of  # few functions call a model
+
+            meta = usage_of(body).add_to(meta)
+        return InvocationResponse(body, meta)
 
     def _mask_and_cut(self, error: RuntimeErrorBase) -> None:
         """Mask the messages of an error, then truncate them for display, because they quote the function."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.base.calls import AskedCall
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
 from cogcli.base.named_tuple import NamedTuple
@@ -14,7 +15,6 @@ from cogcli.declarations.governance_events import ApprovalGranted, ApprovalReque
 from cogcli.declarations.value_types import Json
 from cogcli.policy.approvals import ApprovalAnswer, RequestedAction, SignedAnswer, action_hash
 from cogcli.run.engine.effects import AwaitWake, Effects
-from cogcli.run.engine.ports import AskedCall
 from cogcli.run.engine.step_recorder import StepRecord
 
 if TYPE_CHECKING:

@@ -31,16 +31,6 @@ from cogcli.policy.approvals import UNCHECKED, AnswerSignatures, Approvals, Requ
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.engine.effects import CallSpeed, Effects, Spawn
 from cogcli.run.engine.plan import PlannedStep, StepPlan, plan_skill
-from cogcli.run.engine.ports import (
-    CallPolicy,
-    CapabilityRunner,
-    Dispatcher,
-    EarlierApprovals,
-    EventSink,
-    LimitAccount,
-    LineSink,
-    SnapshotWriter,
-)
 from cogcli.run.engine.tasks import Loop
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
@@ -52,6 +42,16 @@ if TYPE_CHECKING:
     from cogcli.declarations.event_line import EventLine
     from cogcli.run.engine.plain_call import PlainCall
     from cogcli.run.engine.plan import PlainKey, PlannedStep
+    from cogcli.run.engine.ports import (
+        CallPolicy,
+        CapabilityRunner,
+        Dispatcher,
+        EarlierApprovals,
+        EventSink,
+        LimitLedger,
+        LineSink,
+        SnapshotWriter,
+    )
     from cogcli.run.engine.write_order import WriteOrder
 
     SpawnStep = Callable[["Run", PlannedStep, WriteOrder, Any], Spawn]
@@ -65,6 +65,13 @@ class Fallback(NamedTuple):
     binding: str
     instead_of: str
     reason: str
+
+
+class LimitAccount(NamedTuple):
+    """The counters of cumulative limits, as one episode uses them."""
+
+    ledger: LimitLedger
+    episode_id: str
 
 
 class Doubts(Protocol):

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from cogcli.declarations.envelope import Event
     from cogcli.policy.limits import Use
     from cogcli.policy.verdict import LiftedGates, Verdict
-    from cogcli.run.engine.context import Engine
-    from cogcli.run.engine.ports import CallAccount, LimitAccount
+    from cogcli.run.engine.context import Engine, LimitAccount
+    from cogcli.run.engine.ports import CallAccount
     from cogcli.run.engine.step_recorder import StepRecord
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.calls import BindingChain, Member
 from cogcli.base.named_tuple import NamedTuple
@@ -11,7 +11,9 @@ from cogcli.declarations.event_line import EventLine
 from cogcli.declarations.value_types import Json
 from cogcli.run.engine.effects import CallSpeed
 from cogcli.run.engine.plan import StepTarget
-from cogcli.run.engine.ports import LineSink
+
+if TYPE_CHECKING:
+    from cogcli.run.engine.ports import LineSink
 
 FIRST: Final = False
 """Stands for the call of a capability that one step of the run has made."""

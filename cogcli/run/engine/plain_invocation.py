@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -43,11 +43,13 @@ from cogcli.run.engine.policy import (
     record_verdict,
     recorded_decision,
 )
-from cogcli.run.engine.ports import CallPolicy, LineSink
 from cogcli.run.engine.step_recorder import EXCERPT, StepRecord, action_of
 from cogcli.run.engine.step_times import ClockReading, StepTimes, milliseconds_since
 from cogcli.specs.fields import are_plain, find_plain_types, fit_values
 from cogcli.state.inputs import Scope
+
+if TYPE_CHECKING:
+    from cogcli.run.engine.ports import CallPolicy, LineSink
 
 _INTENT: Final = ("step_id", "idempotency_key", "input", "reads")
 _END: Final = ("step_id", "action_id", "input_excerpt", "attempts", "output", "reads", "latency_ms")

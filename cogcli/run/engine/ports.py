@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from cogcli.base.calls import Answer, Attempt, BindingChain
+from cogcli.base.calls import Answer, AskedCall, Attempt, BindingChain
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Draft, Event
 from cogcli.declarations.value_types import IntuitionMode
@@ -182,18 +182,6 @@ class EarlierApprovals(Protocol):
         ...
 
 
-class AskedCall(NamedTuple):
-    """A call that needs an approval, as its request would describe it."""
-
-    step_id: str
-    capability: str
-    bindings: tuple[str, ...]
-    """The chain of the call; empty for a skill."""
-    gate: str
-    values: dict[str, Any]
-    evidence_hash: str
-
-
 class LimitLedger(Protocol):
     """Counters of the totals of calls across runs and processes. Its errors are UnusableEnvironment."""
 
@@ -232,13 +220,6 @@ class LimitLedger(Protocol):
     def settle_episode(self, episode_id: str, is_unsent: Callable[[CallAttempt], bool]) -> None:
         """Settle the reservations of an episode whose process died, according to its log."""
         ...
-
-
-class LimitAccount(NamedTuple):
-    """The counters of cumulative limits, as one episode uses them."""
-
-    ledger: LimitLedger
-    episode_id: str
 
 
 class CallAccount(Protocol):
