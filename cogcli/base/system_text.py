@@ -1,4 +1,4 @@
-"""Text from the system: arguments, environment variables, directory names.
+"""Text from the system: arguments, environment variables, directory names; and words for a shell.
 
 Python represents bytes that are not UTF-8 as lone surrogates. No log, document or database can
 store them, so they are refused at the entry, before any work begins.
@@ -57,3 +57,10 @@ def variable(environ: Mapping[str, str], name: str) -> str:
 def parse_whole_number(text: str, digits: int = 18) -> int | None:
     """Return the number written in ASCII digits; None for other text, or more than `digits` digits."""
     return int(text) if len(text) <= digits and text.isascii() and text.isdigit() else None
+
+
+def shell_word(text: object) -> str:
+    """Return the text of a value as one word of a command for a POSIX shell."""
+    from shlex import quote  # few commands name one, and it takes longer to load than this module
+
+    return quote(str(text))

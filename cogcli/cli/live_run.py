@@ -294,7 +294,8 @@ def _fill_envelope(
     )
     if decision is not None:
         context.own["decision"] = decision
-    context.error = error_of(result, context.again, rerun=rerun)
+    if result.error is not None:
+        context.error = error_of(result, context.again, rerun=rerun)
 
 
 def _warn_of_incomplete_result(context: CommandContext, result: RunResult) -> None:

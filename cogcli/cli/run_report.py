@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from cogcli.base.errors import TRANSIENT, exit_code
+from cogcli.base.system_text import shell_word
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.render_error import error_lines, next_lines
@@ -65,7 +65,7 @@ def flags_from_point(
     words = ["--failed-items"] if point.items else ["--from", point.first] if point.first else []
     words += ["--trust-level", trust_level] if trust_level else []
     words += [word for capability in confirmed_capabilities for word in ("--confirm", capability)]
-    return "".join(f" {quote(word)}" for word in [*words, *(["--plan"] if point.asks else [])])
+    return "".join(f" {shell_word(word)}" for word in [*words, *(["--plan"] if point.asks else [])])
 
 
 def _next_commands(

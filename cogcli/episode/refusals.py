@@ -6,7 +6,6 @@ import os
 import stat
 from contextlib import closing
 from pathlib import Path
-from shlex import quote
 from typing import Final
 
 from cogcli.base.errors import UnusableEnvironment
@@ -14,6 +13,7 @@ from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.system import owner_of
+from cogcli.base.system_text import shell_word
 from cogcli.declarations.envelope import Event
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
@@ -70,7 +70,7 @@ def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> Unusab
         f"`{path.name}`: {file}{f':{line}' if line else ''}: {why}",
         file=str(path / file),
         line=line,
-        next=(f"cogcli verify {quote(str(path))}",),
+        next=(f"cogcli verify {shell_word(path)}",),
     )
 
 
@@ -143,7 +143,7 @@ def another_tools(path: Path, first: Event) -> UnusableEnvironment:
         hint="run a skill of your own with what it was asked",
         file=str(path / EVENTS),
         line=1,
-        next=(f"cogcli trace {quote(str(path))}",),
+        next=(f"cogcli trace {shell_word(path)}",),
     )
 
 
@@ -153,7 +153,7 @@ def altered_error(path: Path, fault: str) -> UnusableEnvironment:
         "episode.altered",
         f"`{path.name}`: {fault}",
         hint="its status cannot be relied on",
-        next=(f"cogcli verify {quote(str(path))}",),
+        next=(f"cogcli verify {shell_word(path)}",),
     )
 
 
@@ -163,7 +163,7 @@ def renamed_folder_error(path: Path, episode_id: str) -> UnusableEnvironment:
         "episode.renamed",
         f"the folder is named `{path.name}`, what it holds is `{episode_id:.80}`",
         hint="give each episode its own name back",
-        next=(f"cogcli verify {quote(str(path))}",),
+        next=(f"cogcli verify {shell_word(path)}",),
     )
 
 

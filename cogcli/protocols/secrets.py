@@ -7,13 +7,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from shlex import quote
 from typing import Final, TypeVar
 
 from cogcli.base.errors import RuntimeErrorBase, ServiceResolutionError
 from cogcli.base.redact import Redactor
 from cogcli.base.resolved_secrets import resolved_secrets
-from cogcli.base.system_text import bad_byte
+from cogcli.base.system_text import bad_byte, shell_word
 from cogcli.specs.id_grammar import PLACEHOLDER
 
 _Value = TypeVar("_Value")
@@ -127,7 +126,7 @@ def _read_file(path: str) -> str:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
             text = f"secret file `{path}` is not a regular file of its owner alone"
-            raise _missing_error(text, f"chmod 600 {quote(path)}")
+            raise _missing_error(text, f"chmod 600 {shell_word(path)}")
         data = os.read(descriptor, MAX_FILE + 1)
     finally:
         os.close(descriptor)

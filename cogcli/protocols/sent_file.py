@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -58,7 +57,9 @@ def read_file(path: str, form: str, reads: ReadableFiles | None) -> str:
             text = f"`{shown}` is no png, jpeg, gif, webp, wav or mp3 by its first bytes"
             raise RequestMappingError("request.value", text, left=False)
         return name
-    encoded = base64.b64encode(data).decode()
+    from base64 import b64encode  # few runs send a file
+
+    encoded = b64encode(data).decode()
     sent = FileText(f"data:{media};base64,{encoded}" if form == "data_url" else encoded)
     sent.about = {
         "$file": path,

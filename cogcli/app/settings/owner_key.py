@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from cogcli.app.settings.user_dirs import config_home
 from cogcli.base.files import FolderLock, UnreadableFile, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.system_text import shell_word
 from cogcli.episode.checkpoint import KEY_BYTES
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def read_key(environ: Mapping[str, str]) -> OwnerKey:
     except OSError as error:
         return OwnerKey(None, f"{path} cannot be read: {error.strerror}")
     if not _TEXT.fullmatch(text):
-        cure = _command("rm", path)
+        cure = f"rm {shell_word(path)}"
         return OwnerKey(
             None,
             f"{path} holds no key: it was damaged; without the file the next run makes a new one",
@@ -67,15 +68,8 @@ def read_key(environ: Mapping[str, str]) -> OwnerKey:
             return OwnerKey(None, f"{path} belongs to another user")
         if mode := stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
             problem = f"{path} may be used by others (mode {mode:04o})"
-            return OwnerKey(None, problem, cure=_command("chmod 600", path))
+            return OwnerKey(None, problem, cure=f"chmod 600 {shell_word(path)}")
     return OwnerKey(bytes.fromhex(text))
-
-
-def _command(words: str, path: str) -> str:
-    """Return a command of the shell whose last word is the path."""
-    from shlex import quote  # most keys have no problem
-
-    return f"{words} {quote(path)}"
 
 
 def find_key(environ: Mapping[str, str]) -> bytes:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import EPISODES_MODE
 from cogcli.base.errors import UnusableEnvironment
-from cogcli.base.system_text import variable
+from cogcli.base.system_text import shell_word, variable
 
 if TYPE_CHECKING:
     from cogcli.episode.signing import Sign
@@ -35,7 +34,7 @@ def shared_warning(settings: Settings) -> UnusableEnvironment | None:
         return None
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
-        why, cure = f"can be written to by {who}", f"chmod go-w {quote(str(path))}"
+        why, cure = f"can be written to by {who}", f"chmod go-w {shell_word(path)}"
     else:
         return None
     message = f"the runs directory `{settings.display_path(path)}` {why}: episodes in it may be altered; {cure}"

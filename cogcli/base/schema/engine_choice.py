@@ -7,7 +7,9 @@ no wheel (ADR 9).
 from __future__ import annotations
 
 import os
+import sys
 from functools import lru_cache
+from importlib.machinery import PathFinder
 from typing import Final
 
 from cogcli.base.errors import UnusableEnvironment
@@ -52,13 +54,10 @@ def _choose_engine(setting: str) -> str:
 
 def engine_key() -> str:
     """Return a cache key that changes when another engine may be chosen. No engine is loaded."""
-    from importlib.util import find_spec
-
-    try:
-        found = find_spec("jsonschema_rs") is not None
-    except ValueError:  # a module that a caller has blocked
-        found = False
-    return f"{os.environ.get(_VARIABLE, '')}:{found:d}"
+    name = "jsonschema_rs"
+    # A caller blocks a module by None among the loaded ones.
+    found = sys.modules[name] if name in sys.modules else PathFinder.find_spec(name)
+    return f"{os.environ.get(_VARIABLE, '')}:{found is not None:d}"
 
 
 def is_rust_usable() -> bool:
