@@ -4,7 +4,7 @@ place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 Pointer = tuple[str, ...]
@@ -47,6 +47,17 @@ def find_at(document: object, place: Pointer) -> Any:
         else:
             return NOWHERE
     return value
+
+
+def with_value_at(value: Any, path: Sequence[str | int], new: object) -> Any:
+    """Return a copy of a value with another value at a path, which must exist."""
+    if not path:
+        return new
+    head, rest = path[0], path[1:]
+    if isinstance(value, list):
+        at = int(head)
+        return [*value[:at], with_value_at(value[at], rest, new), *value[at + 1 :]]
+    return {**value, head: with_value_at(value[head], rest, new)}
 
 
 class DocumentFault(Exception):

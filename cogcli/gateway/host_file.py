@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import UnreadableFile, read_regular
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import names_secret
 from cogcli.base.strict_json import InvalidJson, loads
@@ -23,7 +22,6 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.specs.id_grammar import PLACEHOLDER
-from cogcli.specs.unchecked import object_at
 
 LAYER: Final = "host"
 """The layer of services that a host's file declares."""
@@ -65,11 +63,11 @@ def read_host_file(path: str, *, shown: str, is_trusted: bool) -> list[Upstream]
         raise _file_error(shown, refused.message) from refused
     except InvalidJson as refused:
         raise _file_error(f"{shown}:{refused.line}", refused.message) from refused
-    if not isinstance(object_of(document).get("mcpServers"), dict):
+    known = checked_document(document, "mcpServers")
+    if known is None or "mcpServers" not in known:
         raise _file_error(shown, "it has no object `mcpServers`")
-    entries = object_at(document, "mcpServers")
     found: list[Upstream] = []
-    for name, raw in entries.items():
+    for name, raw in known["mcpServers"].items():
         entry = read_record(HostEntry, raw)
         if is_gateway(entry):
             continue
@@ -81,6 +79,13 @@ def read_host_file(path: str, *, shown: str, is_trusted: bool) -> list[Upstream]
             continue
         found.append(_build_upstream(id, entry, path, shown, is_trusted=is_trusted))
     return found
+
+
+def checked_document(document: object, member: str) -> Json | None:
+    """Return the content of a host's file if it is an object whose `member`, if it has one, is an object."""
+    if isinstance(document, dict) and isinstance(document.get(member, {}), dict):
+        return document
+    return None
 
 
 def _file_error(display_path: str, text: str) -> UnusableEnvironment:

@@ -22,6 +22,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.hook_wire import SECONDS
+from cogcli.gateway.host_file import checked_document
 from cogcli.gateway.hosts import AgentHost
 from cogcli.specs.unchecked import list_at, object_at, objects_at, text_at
 
@@ -143,12 +144,12 @@ def read_config(host: AgentHost, folder: str) -> Json | None:
         raise _file_error(host, refused.message) from refused
     except InvalidJson as refused:
         raise _file_error(host, f"line {refused.line}: {refused.message}") from refused
-    is_object = isinstance(document, dict) and isinstance(document.get("hooks", {}), dict)
-    if not is_object or any(
-        not isinstance(each, list) for each in object_at(document, "hooks").values()
+    known = checked_document(document, "hooks")
+    if known is None or not all(
+        isinstance(each, list) for each in object_at(known, "hooks").values()
     ):
         raise _file_error(host, "`hooks` is not an object of lists")
-    return dict(document)
+    return known
 
 
 def _file_error(host: AgentHost, text: str) -> UnusableEnvironment:

@@ -18,7 +18,7 @@ from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.gateway import codex_file
-from cogcli.gateway.host_file import HostEntry, is_gateway
+from cogcli.gateway.host_file import HostEntry, checked_document, is_gateway
 from cogcli.gateway.hosts import AgentHost
 from cogcli.gateway.hosts_config import write_document, write_file
 from cogcli.specs.unchecked import object_at
@@ -98,9 +98,10 @@ def read_servers(path: str, display_path: str) -> Json | None:
     except InvalidJson as refused:
         text = f"{display_path}:{refused.line}: {refused.message}"
         raise UnusableEnvironment("gateway.file", text) from refused
-    if not isinstance(document, dict) or not isinstance(document.get(SERVERS, {}), dict):
+    known = checked_document(document, SERVERS)
+    if known is None:
         raise UnusableEnvironment("gateway.file", f"{display_path}: `{SERVERS}` is not an object")
-    return dict(document)
+    return known
 
 
 def _from_flag(settings: Settings, host: AgentHost) -> list[str]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
+from cogcli.base.json_pointer import NOWHERE, find_at, with_value_at
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.schema.validator import errors
@@ -13,7 +14,6 @@ from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ObservedExchange
 
 _ONE_LINE: Final = 100
-_ABSENT: Final = object()
 
 
 class Frame(NamedTuple):
@@ -82,11 +82,12 @@ def schema_check(name: str, schema: object, value: object) -> Check:
 
 def find_in_json(value: object, place: str) -> Frame | None:
     """Return the place of a slash path in a displayed JSON value; None for a missing path."""
-    parts = place.split("/") if place else []
+    parts = tuple(place.split("/")) if place else ()
     value = Redactor().mask(value)
-    marked, found = _with_mark_at(value, parts)
-    if found is _ABSENT:
+    found = find_at(value, parts)
+    if found is NOWHERE:
         return None
+    marked = with_value_at(value, parts, _MARK)
     whole = json.dumps(value, ensure_ascii=False)
     indent = None if len(whole) <= _ONE_LINE else 2
     at = json.dumps(marked, ensure_ascii=False, indent=indent).find(json.dumps(_MARK))
@@ -98,17 +99,3 @@ def find_in_json(value: object, place: str) -> Frame | None:
 
 
 _MARK: Final = "\x00here\x00"
-
-
-def _with_mark_at(value: object, parts: list[str]) -> tuple[object, object]:
-    """Return the value with a mark at a path, and the value that was there."""
-    if not parts:
-        return _MARK, value
-    key, rest = parts[0], parts[1:]
-    if isinstance(value, dict) and key in value:
-        inner, found = _with_mark_at(value[key], rest)
-        return {**value, key: inner}, found
-    if isinstance(value, list) and key.isdigit() and int(key) < len(value):
-        inner, found = _with_mark_at(value[int(key)], rest)
-        return [*value[: int(key)], inner, *value[int(key) + 1 :]], found
-    return value, _ABSENT

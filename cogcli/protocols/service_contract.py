@@ -19,7 +19,6 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import ProtocolRow
 from cogcli.specs.cache import CompiledFile
-from cogcli.specs.cached_positions import FilePositions
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE
 from cogcli.specs.service import MODULES, TABLES
@@ -141,7 +140,7 @@ class _ContractChecks:
     ) -> Iterable[ContractFinding]:
         """Return the cached findings, else new ones, which are then cached."""
         catalog = self._context.catalog
-        cache = catalog.places.cache if isinstance(catalog.places, FilePositions) else None
+        cache = catalog.places.cache
         if cache is None or any(name not in catalog.raw for name in names):
             return judge()
         raw = [catalog.raw[name] for name in names]

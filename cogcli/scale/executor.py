@@ -22,11 +22,19 @@ class LineBusy(NamedTuple):
 
     task: LineTask
 
+    @property
+    def result(self) -> None:
+        """None: the line has not ended."""
+
 
 class LineLost(NamedTuple):
     """A submitted line whose worker died. What it did is in its episode; submit it again to claim that."""
 
     task: LineTask
+
+    @property
+    def result(self) -> None:
+        """None: the line has not ended."""
 
 
 class BatchStopped(NamedTuple):
@@ -34,6 +42,10 @@ class BatchStopped(NamedTuple):
 
     task: LineTask
     error: CogcliError
+
+    @property
+    def result(self) -> None:
+        """None: the line has not ended."""
 
 
 Completion = LineEnded | LineBusy | LineLost | BatchStopped

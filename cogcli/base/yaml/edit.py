@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from cogcli.base.json_pointer import with_value_at
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
@@ -39,7 +40,7 @@ def replace_values(text: str, changes: Mapping[KeyPath, object]) -> str:
         spliced = _splice_value(spliced, source, path, changes[path])
     expected: object = parsed.value
     for path, value in changes.items():
-        expected = _replace_at(expected, path, value)
+        expected = with_value_at(expected, path, value)
     if not _has_same_json(parse(spliced.encode(), file="").value, expected):
         raise UneditableYaml("the values cannot be written here without touching others")
     return spliced
@@ -139,18 +140,6 @@ def _splice_value(text: str, source: _Source, path: KeyPath, value: object) -> s
         start = len(source.text[:start].rstrip(" "))
     tail = "\n" if old.endswith("\n") else ""
     return f"{text[:start]}{new}{tail}{text[end:]}"
-
-
-def _replace_at(value: Any, path: KeyPath, new: object) -> object:
-    """Return the value with another value at a path."""
-    if not path:
-        return new
-    if isinstance(value, list):
-        return [
-            _replace_at(item, path[1:], new) if n == path[0] else item
-            for n, item in enumerate(value)
-        ]
-    return {**value, path[0]: _replace_at(value[path[0]], path[1:], new)}
 
 
 def _rename_at(value: Any, path: KeyPath, name: str) -> object:

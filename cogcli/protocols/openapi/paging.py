@@ -11,11 +11,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from cogcli.base.calls import PageNotice
 from cogcli.base.errors import ResponseMappingError, RuntimeErrorBase
+from cogcli.base.json_pointer import with_value_at
 from cogcli.base.jsonvalue import kind_of, object_of, preview
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
@@ -74,7 +75,7 @@ class PageCollector:
             note(self._build_notice(request, response, len(rows)))
             following = self._next_request(response, len(rows))
             if following is None:
-                body = _with_value(response.body, self._path, self._rows)
+                body = with_value_at(response.body, self._path, self._rows)
                 return response._replace(body=body, meta=response.meta._replace(pages=self._pages))
             self._require_room(following)
             self._next = following
@@ -221,16 +222,3 @@ def _page_at_cursor(name: str, cursor: object) -> PageRequest | None:
 
 def _pages_error(text: str, hint: str = "") -> ResponseMappingError:
     return ResponseMappingError("response.pages", text, hint=hint, left=True)
-
-
-def _with_value(body: object, path: tuple[str, ...], value: object) -> object:
-    """Return a body with another value at a path that exists."""
-    if not path:
-        return value
-    head, rest = path[0], path[1:]
-    if isinstance(body, Mapping):
-        return {**body, head: _with_value(body[head], rest, value)}
-    if isinstance(body, list):
-        at = int(head)
-        return [*body[:at], _with_value(body[at], rest, value), *body[at + 1 :]]
-    return body

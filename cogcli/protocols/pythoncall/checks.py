@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from cogcli.declarations.service_spec import Service
-from cogcli.specs.cached_positions import FilePositions
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.module_lookup import has_function, module_file
 from cogcli.specs.service import is_shipped
@@ -41,8 +40,7 @@ def _check_imports(context: CheckContext, service: Service, report: ProblemRepor
 
     bindings = context.catalog.bindings.values()
     operations = {binding.operation for binding in bindings if binding.service == service.id}
-    places = context.catalog.places
-    base = places.base(service.file) if isinstance(places, FilePositions) else ""
+    base = context.catalog.places.base(service.file)
     for failed in failed_imports(
         service.module or "", service.root, operations, links=service.trusted
     ):

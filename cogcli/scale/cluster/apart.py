@@ -22,7 +22,6 @@ from cogcli.episode.archive.writer import read_folder
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import is_own_id
 from cogcli.episode.removal import remove
-from cogcli.scale.executor import LineEnded
 from cogcli.scale.frames import completion_to_frame
 from cogcli.scale.identity import LineTask
 from cogcli.scale.line_runner import LineRunner
@@ -70,7 +69,7 @@ def run_apart(runner: LineRunner, task: LineTask, batch: str) -> Json:
     """Run a line, and return its completion as a frame with its episode."""
     completion = runner.run(task)
     frame = completion_to_frame(completion)
-    if isinstance(completion, LineEnded) and completion.result.entry.episode is not None:
+    if completion.result is not None and completion.result.entry.episode is not None:
         directory = runner.directory_of(task)
         with suppress(FileNotFoundError), Folder.open(directory) as folder:
             parcel = pack(directory.name, read_folder(folder), batch=batch, line=task.line)

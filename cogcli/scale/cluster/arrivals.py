@@ -56,7 +56,7 @@ class ReceivedAnswers:
         """
         try:
             completion = completion_from_frame(frame, task)
-            if not isinstance(completion, LineEnded):
+            if completion.result is None:
                 return completion
             return LineEnded(task, self._take_result(task, frame, completion.result))
         except CogcliError as error:

@@ -41,7 +41,7 @@ from cogcli.scale.cluster.facts import UserIdentity, find_facts, find_versions
 from cogcli.scale.cluster.groups import GroupSize
 from cogcli.scale.cluster.meeting import RendezvousFile, sees_locked_file
 from cogcli.scale.cluster.tasks import MOVED, UNKNOWN
-from cogcli.scale.executor import Completion, LineBusy, LineEnded, LineLost
+from cogcli.scale.executor import Completion, LineBusy, LineLost
 from cogcli.scale.frames import WorkerFrame, task_to_frame
 from cogcli.scale.identity import LineTask
 from cogcli.scale.in_process import InProcessExecutor, RunLine
@@ -275,7 +275,7 @@ class DaskWorkers:
     def _note_completion(self, completion: Completion) -> None:
         if isinstance(completion, LineBusy):
             self._busy_since = self._busy_since or time.monotonic()
-        elif isinstance(completion, LineEnded):
+        elif completion.result is not None:
             self._busy_since = None
             self._lost_once.discard(completion.task.line)
 
@@ -398,7 +398,7 @@ class DaskWorkers:
             if error.code != REFUSED:
                 raise
             return [*self._refuse_answer(address, error), *self._complete_lost([task], error)]
-        if isinstance(completion, LineEnded):
+        if completion.result is not None:
             self._sent_lines.forget(task)
             episode = self._sent_lines.directory_of(task).name
             self._workers[address].returned.append((task.line, task.attempt, episode))
