@@ -50,13 +50,17 @@ def find_at(document: object, place: Pointer) -> Any:
 
 
 def with_value_at(value: Any, path: Sequence[str | int], new: object) -> Any:
-    """Return a copy of a value with another value at a path, which must exist."""
+    """Return a copy of a value with another value at a path. A missing index changes nothing. Raise KeyError for a
+    missing key.
+    """
     if not path:
         return new
     head, rest = path[0], path[1:]
     if isinstance(value, list):
-        at = int(head)
-        return [*value[:at], with_value_at(value[at], rest, new), *value[at + 1 :]]
+        return [
+            with_value_at(item, rest, new) if str(number) == str(head) else item
+            for number, item in enumerate(value)
+        ]
     return {**value, head: with_value_at(value[head], rest, new)}
 
 
