@@ -15,7 +15,7 @@ from cogcli.base.errors import CogcliError
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, is_own_id
 from cogcli.policy.limits import CallAttempt
-from cogcli.run.log_index import read_log_index
+from cogcli.run.log_index_reading import read_log_index
 from cogcli.specs.catalog import Catalog
 from cogcli.stores import LIMITS
 from cogcli.stores.limit_store import LimitStore

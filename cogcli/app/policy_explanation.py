@@ -26,7 +26,7 @@ from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
 from cogcli.policy.limits import counts_approved_calls, list_counters
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import APPROVED, Verdict
-from cogcli.run.log_index import require_known_payload
+from cogcli.run.log_index_reading import require_known_payload
 from cogcli.run.recorded_decisions import (
     RedecisionFold,
     ReplayedDecision,

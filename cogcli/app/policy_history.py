@@ -15,7 +15,7 @@ from cogcli.declarations.run_start import RecordedPolicy, start_of
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.refusals import another_tools
 from cogcli.policy.pack_composition import compose
-from cogcli.run.log_index import read_log_index, require_known_payload
+from cogcli.run.log_index_reading import read_log_index, require_known_payload
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.replay import read_pinned_catalog
 from cogcli.specs.catalog import Catalog

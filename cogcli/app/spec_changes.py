@@ -24,7 +24,8 @@ from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.run.engine.plan import StepPlan, plan_skill
-from cogcli.run.log_index import LogIndex, read_log_index
+from cogcli.run.log_index import LogIndex
+from cogcli.run.log_index_reading import read_log_index
 from cogcli.run.replay import reach_present, read_pinned_catalog
 from cogcli.run.rerun import plan_reuse
 from cogcli.specs.catalog import Catalog

@@ -51,7 +51,8 @@ from cogcli.protocols.live.breaker import Circuits
 from cogcli.run.file_inputs import FileScope
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import CASE
-from cogcli.run.log_index import LogIndex, read_log_index
+from cogcli.run.log_index import LogIndex
+from cogcli.run.log_index_reading import read_log_index
 from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest
 from cogcli.run.resume import ResumeRequest
 from cogcli.specs.catalog import Catalog

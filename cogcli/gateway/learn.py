@@ -27,7 +27,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.policy.evaluation import is_number
 from cogcli.policy.freshness import seconds_of
 from cogcli.policy.verdict import approval_mode, highest_mode
-from cogcli.run.log_index import read_log_index
+from cogcli.run.log_index_reading import read_log_index
 from cogcli.run.replay import read_pinned_catalog
 
 ROLE: Final = "agent"

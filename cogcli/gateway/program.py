@@ -71,7 +71,7 @@ from cogcli.run.engine.policy import learn_facts
 from cogcli.run.engine.run import Limit, RootRun, run_limit
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import GRACE_SECONDS
-from cogcli.run.log_index import answer_from_events
+from cogcli.run.recorded_answers import answer_from_events
 from cogcli.specs.fields import fit_values
 
 IDLE_SECONDS: Final = 1800.0

@@ -14,8 +14,7 @@ log.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from cogcli.base.calls import HARMLESS, Answer, Continuation
@@ -27,14 +26,11 @@ from cogcli.declarations.call_records import AttemptMade, ResultOrigin, RunError
 from cogcli.declarations.envelope import ActiveTime, Draft, Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
-    EVENT_TYPES,
     CallRetried,
     CallSampled,
-    RunPaused,
     RunResumed,
     RunStarted,
     RunTerminated,
-    StateProjected,
     StepAnswered,
     StepFinished,
     StepStarted,
@@ -54,11 +50,9 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import InteropTimeLimits
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.declarations.value_types import Json
-from cogcli.episode.layout import EVENTS
-from cogcli.episode.log_reader import Warn, iterate_events
-from cogcli.episode.refusals import another_tools, unreadable
-from cogcli.policy.approvals import AnswerStatement, ApprovalAnswer, RequestedAction, SignedAnswer
+from cogcli.policy.approvals import ApprovalAnswer, RequestedAction
 from cogcli.run.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
+from cogcli.run.recorded_answers import action_from_request, answer_from_events
 from cogcli.state.reducer import ReusedResult, Write
 
 if TYPE_CHECKING:
@@ -413,7 +407,7 @@ class LogIndex:
     def requested_actions(self) -> dict[str, RequestedAction]:
         """The latest request for approval by step path, unless the step made a call after it."""
         waiting = (event for event in self.requests.values() if not self._is_used(event))
-        return {event.step_id or "": _parse_request(event) for event in waiting}
+        return {event.step_id or "": action_from_request(event) for event in waiting}
 
     def _is_used(self, answer: Event) -> bool:
         """Return whether work that an answer approved has started after the answer."""
@@ -692,51 +686,6 @@ def _build_reused_result(
     )
 
 
-def answer_from_events(request: Event, answer: Event, *, used: bool = False) -> ApprovalAnswer:
-    """Return a person's answer together with its request."""
-    approval = Approval.of(answer.payload)
-    asked, granted = _parse_request(request), answer.event_type == "approval.granted"
-    return ApprovalAnswer(
-        asked,
-        granted,
-        approval.by or "",
-        approval.reason or "",
-        answer.timestamp,
-        used,
-        answer.id,
-        signed=_find_signed_answer(asked, approval, granted=granted),
-    )
-
-
-def _find_signed_answer(
-    asked: RequestedAction, answer: Approval, *, granted: bool
-) -> SignedAnswer | None:
-    """Return the statement that the signature of an answer must cover, and the signature. None for an unsigned
-    answer.
-    """
-    if answer.signature is None:
-        return None
-    by, role = answer.by or "", answer.role or ""
-    statement = AnswerStatement(
-        asked.approval_id, granted, by, role, asked.action_hash, asked.evidence_hash
-    )
-    return SignedAnswer(statement, answer.signature.value)
-
-
-def _parse_request(request: Event) -> RequestedAction:
-    asked = ApprovalRequested.of(request.payload)
-    return RequestedAction(
-        asked.approval_id,
-        asked.capability or "",
-        asked.step_id or "",
-        asked.action_hash or "",
-        asked.evidence_hash or "",
-        asked.expires_at or "",
-        asked.gate or "",
-        request.timestamp,
-    )
-
-
 def _matching_key(item: Draft | Event) -> tuple[str | None, ...]:
     """Return the key by which drafts are matched with recorded events.
 
@@ -767,79 +716,3 @@ def located_error(recorded: RunError) -> RuntimeErrorBase:
     error.binding_id, error.service_id = recorded.binding, recorded.service
     error.effect = recorded.effect
     return error
-
-
-def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Event], LogIndex]:
-    """Return the events of a whole cogcli log, and their index.
-
-    Raise UnusableEnvironment `episode.unreadable` for a damaged log or a log of another tool.
-    """
-    events = list(iterate_events(directory, warn, whole=True))
-    if events[0].seq is None:
-        raise another_tools(directory, events[0])
-    return events, index_events(directory, events, events)
-
-
-def index_events(
-    directory: Path,
-    events: Sequence[Event],
-    foreign: Iterable[Event],
-    waypoint: LogFromWaypoint | None = None,
-) -> LogIndex:
-    """Return the index of the events of a log. With `waypoint`, the events of skipped rounds are missing.
-
-    Events in `foreign` have no proof of origin, so their payloads are checked first. Raise UnusableEnvironment
-    `episode.unreadable` for an event that no cogcli log contains.
-    """
-    ids, steps, is_only_answered = set(), set(), True
-    for event in foreign:
-        require_known_payload(directory, event)
-        ids.add(event.id)
-        steps.add(event.step_id)
-        is_only_answered = is_only_answered and _is_of_answer(event)
-    try:
-        log = LogIndex(events, waypoint)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
-        raise unreadable(directory, why, file=EVENTS) from error
-    log.unvouched_events, log.unvouched_steps = ids, steps
-    log.is_only_answered = is_only_answered
-    return log
-
-
-_OF_ANSWERS: Final = frozenset(
-    (
-        ApprovalGranted.event.name,
-        ApprovalRejected.event.name,
-        RunPaused.event.name,
-        StateProjected.event.name,
-    )
-)
-
-
-def _is_of_answer(event: Event) -> bool:
-    """Return whether an event records an answer of a person, or begins or ends the session that records it."""
-    if event.event_type in _OF_ANSWERS:
-        return True
-    if event.event_type != RunResumed.event.name:
-        return False
-    resumed = RunResumed.of(event.payload)
-    return resumed == RunResumed(reason="answered", checkpoint=resumed.checkpoint)
-
-
-def require_known_payload(directory: Path, event: Event) -> None:
-    """Raise UnusableEnvironment `episode.unreadable` for an event whose payload does not fit its type."""
-    from cogcli.run.recorded_start import find_recorded_problem
-
-    kind = event.event_type or ""
-    row = EVENT_TYPES.get(kind)
-    if row is None:
-        return
-    problem = find_recorded_problem(kind, event.payload)
-    if row.phase and row.phase != event.phase:
-        problem = f"its phase is `{event.phase:.40}`"
-    if problem:
-        line = (event.seq or 0) + 1
-        raise unreadable(
-            directory, f"{kind} is not an event of ours: {problem}", file=EVENTS, line=line
-        )

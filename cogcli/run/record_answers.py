@@ -28,7 +28,8 @@ from cogcli.episode.refusals import altered_error, open_episode
 from cogcli.episode.seal import persist_pending
 from cogcli.episode.store import Store
 from cogcli.run.answers import Approver, RequestAnswer, append_answer, require_approvers
-from cogcli.run.log_index import LogIndex, index_events
+from cogcli.run.log_index import LogIndex
+from cogcli.run.log_index_reading import index_events
 from cogcli.run.prepare import RunEnvironment
 
 

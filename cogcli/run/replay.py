@@ -24,7 +24,8 @@ from cogcli.policy import approvals
 from cogcli.protocols import PROTOCOLS
 from cogcli.run.engine.run import SKILL, Request, execute
 from cogcli.run.launch import build_engine_over_log, find_recorded_agent
-from cogcli.run.log_index import LogIndex, read_log_index
+from cogcli.run.log_index import LogIndex
+from cogcli.run.log_index_reading import read_log_index
 from cogcli.run.prepare import AgentOf
 from cogcli.run.replay_adapters import EndOfLog, ReplayDifference, ReplayDiverged, ReplaySink
 from cogcli.run.results import Control

@@ -18,7 +18,8 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import Warn
 from cogcli.run.effects import find_effects
 from cogcli.run.engine.plan import PlannedStep, StepPlan
-from cogcli.run.log_index import LogIndex, read_log_index
+from cogcli.run.log_index import LogIndex
+from cogcli.run.log_index_reading import read_log_index
 from cogcli.run.prepare import RunRequest
 from cogcli.run.rerun_effects import RerunEffects, path_prefixes, select_effects
 from cogcli.run.rerun_point import has_collected_errors

@@ -44,7 +44,8 @@ from cogcli.run.launch import (
     rebuild_policy,
     run_engine,
 )
-from cogcli.run.log_index import LogIndex, index_events, located_error
+from cogcli.run.log_index import LogIndex, located_error
+from cogcli.run.log_index_reading import index_events
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import AgentRun, Intercept, RunEnvironment
 from cogcli.run.replay import (
