@@ -431,3 +431,17 @@ def test_an_amount_that_takes_all_that_is_left_is_within_its_limit() -> None:
         ("`args.amount` 20 <= 20", "/max")
     ]
     assert [each.text for each in found.flips] == ["more than 20 would be denied"]
+
+
+def test_a_count_is_compared_with_no_argument() -> None:
+    declared = {"id": "count", "applies_to": {"capabilities": ["pay"]}, "max": 0, "per": "user"}
+    claims = (LimitClaim(CumulativeLimit.of(declared), "t", "p", "user:a", Decimal(1)),)
+    used = {"count": Decimal(0)}
+
+    def decide(case: JudgedCall) -> Verdict:
+        return apply_limits(_policy([]).decide("buy", case.call, case.data), claims, used)
+
+    data = {"args": {"amount": 20}}
+    case = JudgedCall(GovernedCall("pay", "network", "clerk", "network", data["args"]), data)
+    found = explain_verdict((), case, decide, LimitedCall(claims, used))
+    assert (found.verdict.reason, found.decided, found.flips) == ("limit_exceeded:count", (), ())

@@ -264,3 +264,26 @@ def test_a_call_that_a_limit_does_not_count_leaves_what_was_left() -> None:
     alone, never = list_counters(decided, {"alone"})
     assert (alone["is_counted"], alone["left"]) == (False, "20")
     assert (never["is_counted"], never["left"]) == (True, "0")
+
+
+def test_an_empty_id_owns_no_counter_and_an_amount_of_nothing_is_known() -> None:
+    owners = {"user": "", "tenant": "acme"}
+    counted = limited(limit(per="user"), limit(id="free"))
+    nameless, free = find_claims(counted, "support.refund", REFUND, {"amount": 0}, owners)
+    assert (nameless.owner, nameless.is_known) == (None, False)
+    assert (free.amount, free.is_known) == (Decimal(0), True)
+    assert free.to_read(Decimal(5)) == {
+        "owner": "tenant:acme", "used": "5", "amount": "0", "max": "100",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("verdict", [ALLOW, ASKS, BUILT_IN])
+def test_a_limit_denies_what_would_be_asked_too(verdict: Verdict) -> None:
+    denied = apply_limits(verdict, claims({"amount": 60}), {"total": Decimal(50)})
+    assert (denied.outcome, denied.reason) == ("deny", "limit_exceeded:total")
+
+
+def test_a_call_whose_counters_the_log_lacks_is_denied() -> None:
+    lost = LimitedCall(claims({"amount": 1}), None)
+    assert lost.apply(ALLOW).reason == "limit_unknown:total"
+    assert lost.lacks_counters(ASKS)

@@ -293,3 +293,17 @@ def test_a_rule_over_an_argument_that_no_call_has_is_found(
         raw["policy_layer"]["rules"].append(rule)
 
     assert [each for each in problems(change) if "argument" in each] == found
+
+
+def test_a_capability_that_does_not_say_whether_it_has_an_effect_is_a_gap() -> None:
+    raw = raw_pack()
+    raw["policy_layer"].update(rules=[])
+    report = ProblemReport("pack.yaml", None, subject="pack")
+    check_gaps(pack(**raw), report, {**KNOWN, "payments.refund": capability("payments.refund", {})})
+    (found,) = report.problems
+    assert "`payments.refund` has an effect" in found.message
+
+
+def test_an_intent_that_nothing_can_fulfil_is_reported_at_its_name() -> None:
+    (found, *_) = [each for each in found_gaps(intent(capabilities=[])) if "fulfil" in each[1]]
+    assert found[0] == "/decision_layer/intents/0"
