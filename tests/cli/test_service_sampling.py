@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.project import COGCLI
 from support.tinymodel import TinyModel
+from support.waiting import wait_until
 
 pytest.importorskip("mcp")
 
@@ -168,13 +172,12 @@ def test_a_model_that_fails_is_reported_to_the_server(desk: Any, model: TinyMode
     assert event["tokens_in"] > 0
 
 
-def test_a_server_of_the_newest_protocol_asks_by_an_unfinished_result(
-    desk: Any, model: TinyModel
-) -> None:
+def use_sdk_server(desk: Any, effects: str = "false") -> None:
+    """Make the service of `desk.ask` a server of the official SDK, which asks by an unfinished result."""
+    words = json.dumps([str(SUPPORT / "asking_server.py"), "--asks=sampling"])
     desk.write(
         "services/local/desk.yaml",
-        f"id: desk\nkind: mcp\nsampling: allow\ncommand: {sys.executable}\n"
-        f"args: [{SUPPORT / 'asking_server.py'}, --asks=sampling]\n",
+        f"id: desk\nkind: mcp\nsampling: allow\ncommand: {sys.executable}\nargs: {words}\n",
     )
     desk.write(
         "bindings/local/desk.name.ask/asks.yaml",
@@ -182,13 +185,122 @@ def test_a_server_of_the_newest_protocol_asks_by_an_unfinished_result(
         "request: {text: input.text}\nresponse: {answers: response.content}\n",
     )
     capability = Path(desk.root, "capabilities/desk.name.ask.yaml")
-    capability.write_text(capability.read_text().replace("declared: {type: boolean}, ", ""))
+    text = capability.read_text().replace("declared: {type: boolean}, ", "")
+    capability.write_text(f"{text}properties: {{side_effects: {effects}, idempotent: false}}\n")
     desk.skill(
         "desk.ask",
         "- {id: ask, uses: desk.name.ask, input: {text: inputs.text}, output: {answers: outputs.answers}}",
         inputs="{text: {type: string, required: true}}",
         outputs="{answers: {type: array}}",
     )
+
+
+def use_model(desk: Any, name: str) -> None:
+    """Make this the model that the server asks."""
+    table = Path(desk.root, "cogcli.toml")
+    table.write_text(re.sub(r'name = "[^"]*"', f'name = "{name}"', table.read_text()))
+
+
+def test_a_server_of_the_newest_protocol_asks_by_an_unfinished_result(
+    desk: Any, model: TinyModel
+) -> None:
+    use_sdk_server(desk)
     outputs = ask(desk)
     assert outputs["answers"][0]["text"] == "Good morning."
     assert len(model.requests) == len(sampled(desk)) == 1
+
+
+def test_a_gate_may_not_ask_the_model(desk: Any, model: TinyModel) -> None:
+    for folder in ("capabilities", "bindings/local/desk.name.ask"):
+        for path in Path(desk.root, folder).glob("*.yaml"):
+            text = path.read_text().replace("name.ask", "name.guard").replace("desk_asks", "guards")
+            text = text.replace("declared: {type: boolean}", "allowed: {type: boolean}")
+            text = text.replace("declared: response.declared", "allowed: response.declared")
+            name = path.relative_to(desk.root).as_posix().replace("name.ask", "name.guard")
+            desk.write(name, text)
+    capability = Path(desk.root, "capabilities/desk.name.ask.yaml")
+    gates = "{mandatory_pre_gates: [{capability: desk.name.guard}]}"
+    capability.write_text(f"{capability.read_text()}safety: {gates}\n")
+    desk.run("run", "desk.ask", "-p", "text={}", "--json")
+    refused = [each for each in sampled(desk) if "@" in each["step_id"]]
+    assert [each["code"] for each in refused] == ["call.rejected"]
+    assert "a gate or a probe" in refused[0]["message"]
+    allowed = [each for each in sampled(desk) if "@" not in each["step_id"]]
+    assert len(model.requests) == len(allowed)
+    desk.run("verify", "@last").assert_ok()
+
+
+def test_secrets_reach_neither_the_model_nor_the_server_nor_the_log(
+    desk: Any, model: TinyModel
+) -> None:
+    secret = "sesame-7f3b9d21c4"
+    desk.env["DESK_TOKEN"] = secret
+    write_service(desk, "sampling: allow\nenv: {DESK_TOKEN: '${DESK_TOKEN}'}\n")
+    model.scripts = {"says": [f"It is {secret}."]}
+    message = {"role": "user", "content": {"type": "text", "text": f"Is it {secret}?"}}
+    outputs = ask(desk, messages=[message], systemPrompt=f"Keep {secret}.")
+    (seen,) = model.requests
+    assert secret not in json.dumps(seen.body)
+    assert "Is it " in json.dumps(seen.body)
+    assert secret not in json.dumps(outputs["answers"])
+    (event,) = sampled(desk)
+    assert event["text"].startswith("It is ")
+    (done,) = events_named(desk, "step.completed")
+    assert secret not in json.dumps([event, done])
+
+
+def test_a_limit_of_costs_without_a_price_refuses_before_the_model_is_asked(
+    desk: Any, model: TinyModel
+) -> None:
+    table = Path(desk.root, "cogcli.toml")
+    table.write_text(re.sub(r"price_\w+ = .*\n", "", table.read_text()))
+    limits = PACK.replace(
+        "budget: {tokens: {workflow: 40, output: 15}}", "budget: {cost_microusd: 1000}"
+    )
+    desk.write("packs/desk/1.0.0.yaml", limits)
+    (answer,) = ask(desk, "--pack", "desk@1.0.0", "--intent", "help", "--user", "ada")["answers"]
+    assert answer["error"]["data"] == {"code": "budget.exceeded"}
+    assert model.requests == []
+    (event,) = sampled(desk)
+    assert (event["code"], event.get("cost_microusd")) == ("budget.exceeded", None)
+
+
+def test_the_limit_of_the_call_cancels_a_request_to_the_model(desk: Any, model: TinyModel) -> None:
+    binding = Path(desk.root, "bindings/local/desk.name.ask/asks.yaml")
+    binding.write_text(f"{binding.read_text()}metadata: {{timeout_seconds: 15}}\n")
+    use_model(desk, "fault:slow")
+    done = desk.run("run", "desk.ask", "-p", "text={}", "--json")
+    assert done.code != 0
+    assert len(model.requests) == len(sampled(desk)) == 1
+    (event,) = sampled(desk)
+    assert event["code"] in ("call.timeout", "call.transport"), event
+    assert not event.get("text")
+    desk.run("verify", "@last").assert_ok()
+
+
+@pytest.mark.parametrize("effects", ["false", "true"])
+def test_a_run_that_was_killed_while_the_model_answers_resumes(
+    desk: Any, model: TinyModel, effects: str
+) -> None:
+    use_sdk_server(desk, effects=effects)
+    use_model(desk, "fault:slow")
+    words = [COGCLI, "run", "desk.ask", "-p", "text=a", "-q"]
+    process = subprocess.Popen(
+        words, cwd=desk.root, env=desk.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_until(lambda: bool(model.requests))
+    finally:
+        process.kill()
+        process.wait(60)
+    assert len(events_named(desk, "step.started")) == 1, "the call is on record before its request"
+    use_model(desk, "script:says")
+    resumed = desk.run("resume", "@last", "--json")
+    if effects == "true":
+        resumed.assert_exit(5)
+        assert len(model.requests) == 1, "a call in doubt is not made again"
+    else:
+        resumed.assert_ok()
+        assert len(model.requests) == 2
+        assert [each["text"] for each in sampled(desk)] == ["Good morning."]
+    desk.run("verify", "@last").assert_ok()
