@@ -5,6 +5,7 @@ The annotations are read, so they are values here and no text: this file has no 
 import annotations`."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, get_args, get_origin
 
@@ -169,7 +170,8 @@ class Flags:
         return [flag for flag in cls.all_flags() if flag[0] not in cls.left_out]
 
     @classmethod
-    def all_flags(cls) -> list[Declared]:
+    @cache
+    def all_flags(cls) -> tuple[Declared, ...]:
         """Return each flag, inherited ones first. A redeclared flag is listed at the place of the redeclaring class's
         flags.
         """
@@ -180,7 +182,7 @@ class Flags:
                 if get_origin(kind) is not ClassVar:
                     flags.pop(name, None)
                     flags[name] = (name, *unwrap(kind, base.__dict__.get(name)))
-        return list(flags.values())
+        return tuple(flags.values())
 
 
 def unwrap(kind: object, default: object = None) -> tuple[object, FlagDeclaration]:

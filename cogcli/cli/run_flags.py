@@ -4,6 +4,7 @@ The annotations are read, so they are values here and no text: this file has no 
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 from cogcli.base.terminal_text import LONGEST_SHOWN
@@ -69,7 +70,8 @@ class OptionFlags(Flags):
         self.options = {name: given[name] for name in OPTIONS if _is_typed(given.get(name))}
 
     @classmethod
-    def all_flags(cls) -> list[Declared]:
+    @cache
+    def all_flags(cls) -> tuple[Declared, ...]:
         """Return the flags of the class, including the flags of its options."""
         options = [
             (option.name, *flag_for_option(option))
@@ -79,7 +81,7 @@ class OptionFlags(Flags):
         flags: list[Declared] = []
         for flag in super().all_flags():
             flags += options if flag[2] is OPTIONS_HERE else [flag]
-        return flags
+        return tuple(flags)
 
 
 class RunFlags(OptionFlags):
