@@ -13,6 +13,7 @@ from cogcli.declarations.login_record import LoginRecord
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.mcp import login_flow
 from cogcli.protocols.mcp.connect import require_sdk
+from cogcli.protocols.mcp.login_scopes import MAX_SCOPES, is_scope
 from cogcli.protocols.mcp.login_store import LoginStore
 from cogcli.protocols.mcp.login_tokens import revoke
 from cogcli.specs.eligibility import untrusted_reasons
@@ -33,10 +34,11 @@ class Logout(NamedTuple):
 
 
 def log_in(
-    settings: Settings, service_id: str, show: Callable[[str, str], None], seconds: float
-) -> LoginRecord:
+    settings: Settings, service_id: str, scopes: list[str], show: Callable[[str, str], None], seconds: float
+) -> LoginRecord:  # fmt: skip
     """Log in to a service and keep the login; return it. `show` receives the authorization server and
-    the address that a person opens, who has `seconds` to agree.
+    the address that a person opens, who has `seconds` to agree. `scopes` are asked for in addition to those of the file
+    or the server, and to those of the login that it replaces.
 
     Raise UsageError for a service without `login`, ServiceResolutionError, CallTimeoutError, and the
     errors of an HTTP call. Then an earlier login is unchanged."""
@@ -48,10 +50,19 @@ def log_in(
     context = build_call_context(settings)
     store = LoginStore(context.state_dir, service)
     earlier = store.describe()
-    party = login_flow.LoginParty(service, context, store.layer, earlier.issuer if earlier else "")
+    issuer = earlier.issuer if earlier else ""
+    added = with_earlier_scopes(scopes, earlier) if scopes else ()
+    party = login_flow.LoginParty(service, context, store.layer, issuer, added)
     login = login_flow.log_in(party, show, seconds)
     with store.locked(time.monotonic() + _LOCK_SECONDS):
         return store.write(login)
+
+
+def with_earlier_scopes(scopes: list[str], earlier: LoginRecord | None) -> tuple[str, ...]:
+    """Return scopes after those of an earlier login, so that a person who adds one loses no other. What a server wrote
+    into that login counts if it is a scope."""
+    known = ((earlier.scope if earlier else None) or "").split()
+    return (*[scope for scope in known if is_scope(scope)][:MAX_SCOPES], *scopes)
 
 
 def log_out(settings: Settings, service_id: str, *, forget: bool) -> Logout:

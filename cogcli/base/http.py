@@ -59,6 +59,7 @@ from cogcli.base.errors import (
     ServiceResolutionError,
     TransportError,
 )
+from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -515,6 +516,13 @@ def async_client(
         max_redirects=0,  # the MCP library would follow this many redirects within an origin
         trust_env=False,
     )
+
+
+def json_response(request: AsyncRequest, value: Json) -> AsyncResponse:
+    """Return a response of `async_client` that no server has sent: status 200 with a JSON value."""
+    import httpx2
+
+    return httpx2.Response(200, json=value, request=request)
 
 
 def cap_body(response: AsyncResponse, limit: int, too_long: Callable[[], None]) -> None:

@@ -37,7 +37,7 @@ class LoginRecord(Record):
     grant: str
     client_id: str
     client_auth: str
-    """The client's authentication: `none`, `basic` or `body`."""
+    """The client's authentication: `none`, `basic`, `body` or `key`."""
     scope: str | None = None
     user: str | None = None
     """The user's name at the authorization server; None if the server does not state it."""

@@ -133,6 +133,18 @@ class Credential(Spec):
         return (self.name or "") if self.place == "header" else ""
 
 
+class LoginCredential(Credential):
+    """The credentials of a login: those of a client, which may have a private key."""
+
+    signing_key: SecretLocation | None = None
+    """The reference to the client's private key."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The references to its secrets."""
+        return super().secrets if self.signing_key is None else (*super().secrets, self.signing_key)
+
+
 class ServiceMetadata(Spec):
     """Settings of the calls of a service, and descriptions for readers."""
 
@@ -229,7 +241,7 @@ class Service(Spec):
     def credentials(self) -> dict[str, Credential]:
         """Return the credentials of `auth` by the names of their security schemes, or that of a `login`."""
         if (login := self.keys.login) is not None:
-            return {"login": Credential.of(login)}
+            return {"login": LoginCredential.of(login)}
         declared = self.keys.auth or {}
         return {name: Credential.of(each) for name, each in declared.items()}
 

@@ -26,7 +26,7 @@ EDGES = {
     "functions, workers, servers and libraries of others": {
         "base/http.py": 1, "base/wall/confined_main.py": 1,
         "episode/signing.py": 1, "protocols/mcp/http.py": 1, "protocols/mcp/invoker.py": 1,
-        "protocols/mcp/login_flow.py": 1, "protocols/mcp/login_store.py": 1,
+        "protocols/mcp/login_assertion.py": 1, "protocols/mcp/login_flow.py": 1, "protocols/mcp/login_store.py": 1,
         "protocols/mcp/session.py": 1, "protocols/pythoncall/function_call.py": 4,
         "protocols/pythoncall/worker_main.py": 2, "protocols/secrets.py": 1, "base/schema/containment.py": 1,
         "authoring/verification/loopback_server.py": 1, "base/yaml/parsers.py": 1,

@@ -107,6 +107,31 @@ def test_a_login_serves_runs_until_it_is_ended(desktop: Any, desk: Desk) -> None
     desktop.run("run", "demo.add", "-p", "a=2").assert_exit(3)
 
 
+@pytest.mark.sampled(3)
+def test_the_printed_command_adds_the_scopes_that_a_call_lacks(desktop: Any, desk: Desk) -> None:
+    desktop.started("services", "login", "sums").assert_ok()
+    desk.wanted_scope = "notes:write"
+    refused = desktop.run("run", "demo.add", "-p", "a=2", "--json").assert_exit(3)
+    assert refused.json["error"]["code"] == "service.login"
+    command = "cogcli services login sums --scope notes --scope notes:write"
+    assert command in refused.err
+    assert len(desk.scopes) == 1, "a run asks for nothing"
+    login = desktop.started(*command.split()[1:], "--json").assert_ok()
+    assert login.json["login"]["scope"] == "notes notes:write"
+    ran = desktop.run("run", "demo.add", "-p", "a=2", "--json").assert_ok()
+    assert ran.json["outputs"] == {"sum": 42}
+    wrong = desktop.run("services", "login", "sums", "--scope", "a b", "--json").assert_exit(2)
+    assert wrong.json["error"]["code"] == "usage.value"
+
+
+@pytest.mark.sampled(3)
+def test_a_login_that_fails_shows_no_traceback(desktop: Any, desk: Desk) -> None:
+    desk.iss = "https://id.example.org"
+    failed = desktop.started("services", "login", "sums").assert_exit(3)
+    assert "another authorization server" in failed.err
+    assert "Traceback" not in failed.out + failed.err
+
+
 def test_a_resume_says_a_missing_login_before_it_records_an_answer(desktop: Any) -> None:
     capability = desktop.root / "capabilities/demo.number.add.yaml"
     capability.write_text(capability.read_text() + "safety: {requires_confirmation: true}\n")
@@ -209,6 +234,28 @@ def test_a_service_without_a_login_is_a_usage_error(desktop: Any) -> None:
         ("login: {client_secret: SECRET}", "service.auth"),
         ("login: {issuer: '{host}'}", "service.url"),
         ("login: {client_id: my-client}", "secret.literal"),
+        ("login: {signing_key: '-----BEGIN PRIVATE KEY-----'}", "secret.literal"),
+        ("login: {client_id: A, issuer: 'https://a.example', signing_key: K}", "service.auth"),
+        ("login: {signing_algorithm: ES256}", "service.auth"),
+        ("login: {client_id: A, client_metadata_url: 'https://a.example/x'}", "service.auth"),
+        ("login: {client_metadata_url: 'http://a.example/x'}", "service.url"),
+        ("login: {client_metadata_url: 'https://a.example/'}", "service.url"),
+        ("login: {endpoints: {authorize: /a, token: /t}}", "service.auth"),
+        ("login: {client_id: A, endpoints: {token: /t}}", "service.auth"),
+        (
+            "login: {endpoints: {authorize: /a, token: 'https://b.example/t', register: /r}}",
+            "service.auth",
+        ),
+        ("login: {client_id: A, endpoints: {authorize: //b.example/a, token: /t}}", "service.url"),
+        (
+            "login: {client_id: A, endpoints: {authorize: /a, token: 'http://b.example/t'}}",
+            "service.url",
+        ),
+        (
+            "login: {client_id: A, endpoints: {authorize: /a, token: 'https://u@b.example/t'}}",
+            "service.url",
+        ),
+        ("login: {client_id: A, endpoints: {authorize: '/a?key=x', token: /t}}", "service.url"),
     ],
 )
 def test_a_login_that_cannot_work_is_an_error_of_its_file(

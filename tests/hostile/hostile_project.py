@@ -114,6 +114,20 @@ def list_services(outside: Path, marks: Path) -> dict[str, dict[str, Any]]:
                 "client_secret": f"file:{secret}", "client_auth": "body", "port": 8899,
             },
         },
+        "tools_key": {
+            "kind": "mcp", "url": f"{URL}/mcp",
+            "login": {
+                "grant": "client_credentials", "issuer": URL, "client_id": "A_CANARY",
+                "signing_key": f"file:{secret}", "signing_algorithm": "ES256", "endpoints": {"token": f"https://{HOST}:8099/token"},
+            },
+        },
+        "tools_endpoints": {
+            "kind": "mcp", "url": f"{URL}/mcp",
+            "login": {"endpoints": {"authorize": "/authorize", "token": "/token", "register": "/register"}},
+        },
+        "tools_document": {
+            "kind": "mcp", "url": f"{URL}/mcp", "login": {"client_metadata_url": "https://canary.example/client.json"},
+        },
         "program": {
             "kind": "mcp", "command": "canary-program", "args": [BAIT, secret],
             "env": {"TOKEN_OF": "${A_CANARY}", "PYTHONPATH": "."}, "cwd": str(outside),

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import urlopen
 
+import jwt
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.auth.provider import AccessToken
@@ -65,7 +66,19 @@ class Desk:
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     tokens: dict[str, AccessToken] = field(default_factory=dict)
     refresh: dict[str, str] = field(default_factory=dict)
-    """The refresh tokens that are valid, with their resource."""
+    """The refresh tokens that are valid, with the scope of their login."""
+    scopes: list[str] = field(default_factory=list)
+    """The scopes of each authorization request."""
+    lookups: list[str] = field(default_factory=list)
+    """The paths of the metadata that were asked for."""
+    robot_key: str = ""
+    """The public key of the client `robot`, which proves itself by a signature; empty for a secret."""
+    proofs: list[str] = field(default_factory=list)
+    """The ids of the proofs of that client."""
+    wanted_scope: str = ""
+    """The scope that a call of a tool needs; empty for none."""
+    challenge: str = ""
+    """The challenge of a refusal for its lack, instead of a proper one."""
 
     async def verify_token(self, token: str) -> AccessToken | None:
         return self.tokens.get(token)
@@ -77,6 +90,7 @@ class Desk:
     # -- the endpoints ------------------------------------------------------------------------------------------------
 
     async def describe(self, request: Request) -> Response:
+        self.lookups.append(request.url.path)
         own = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
@@ -100,7 +114,8 @@ class Desk:
     async def authorize(self, request: Request) -> Response:
         asked = dict(request.query_params)
         client = self.clients[asked["client_id"]]
-        assert asked["redirect_uri"] in client["redirect_uris"]
+        assert _fits_redirect(asked["redirect_uri"], client["redirect_uris"])
+        self.scopes.append(asked.get("scope", ""))
         assert asked["code_challenge_method"] == "S256"
         answer = {"state": asked["state"] if self.state is None else self.state}
         if self.iss is not None:
@@ -133,6 +148,8 @@ class Desk:
         return Response(status_code=self.revoke_status)
 
     def _fault(self, request: Request, form: dict[str, str]) -> str:
+        if form["grant_type"] == "client_credentials" and self.robot_key:
+            return self._fault_of_proof(form)
         if form["grant_type"] == "client_credentials":
             basic = base64.b64encode(f"robot:{MARK}-robot-secret".encode()).decode()
             return (
@@ -142,28 +159,47 @@ class Desk:
         if client.get("client_secret") != form.get("client_secret"):
             return "invalid_client"
         if form["grant_type"] == "refresh_token":
-            return "" if self.refresh.pop(form["refresh_token"], None) else "invalid_grant"
+            scope = self.refresh.pop(form["refresh_token"], None)
+            form["scope"] = scope or ""
+            return "" if scope else "invalid_grant"
         asked = self.codes.pop(form["code"], None)
         if asked is None or asked["redirect_uri"] != form["redirect_uri"]:
             return "invalid_grant"
+        form["scope"] = asked.get("scope", "")
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         wanted = base64.urlsafe_b64encode(digest).decode().rstrip("=")
         return "" if wanted == asked["code_challenge"] else "invalid_grant"
+
+    def _fault_of_proof(self, form: dict[str, str]) -> str:
+        """Check the signed proof of a client, which counts once (RFC 7523)."""
+        kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        try:
+            claims = jwt.decode(
+                form["client_assertion"], self.robot_key, ["ES256"], audience=self.issuer, issuer="robot",
+                options={"require": ["exp", "jti", "sub"]}, subject="robot",
+            )  # fmt: skip
+        except jwt.PyJWTError:
+            return "invalid_client"
+        if form.get("client_assertion_type") != kind or claims["jti"] in self.proofs:
+            return "invalid_client"
+        self.proofs.append(claims["jti"])
+        return ""
 
     def _tokens(self, form: dict[str, str]) -> dict[str, Any]:
         access, refresh = (
             f"{kind}-{MARK}-{secrets.token_hex(8)}" for kind in ("access", "refresh")
         )
+        scope = form.get("scope") or "notes"
         end = None if self.lifetime is None else int(time.time()) + self.lifetime
         self.tokens[access] = AccessToken(
-            token=access, client_id=form.get("client_id", "robot"), scopes=["notes"], expires_at=end,
+            token=access, client_id=form.get("client_id", "robot"), scopes=scope.split(), expires_at=end,
             resource=self.audience or form.get("resource"),
         )  # fmt: skip
-        given: dict[str, Any] = {"access_token": access, "token_type": "bearer", "scope": "notes"}
+        given: dict[str, Any] = {"access_token": access, "token_type": "bearer", "scope": scope}
         if self.lifetime is not None:
             given["expires_in"] = self.lifetime
         if form["grant_type"] != "client_credentials":
-            self.refresh[refresh] = form.get("resource", "")
+            self.refresh[refresh] = scope
             claims = base64.urlsafe_b64encode(json.dumps({"email": "ada@example.org"}).encode())
             given |= {"refresh_token": refresh, "id_token": f"x.{claims.decode().rstrip('=')}.x"}
         return given
@@ -223,18 +259,28 @@ def guarded_server() -> Iterator[Desk]:
 
 
 class _Door:
-    """The MCP server, that may let every client connect."""
+    """The MCP server, that may let every client connect, and may want more scopes for a call."""
 
     def __init__(self, desk: Desk, app: Any) -> None:
         self._desk = desk
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or not self._desk.connect_status:
+        desk = self._desk
+        if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        body = await Request(scope, receive).body()
-        if b'"initialize"' in body:
-            return await Response(status_code=self._desk.connect_status)(scope, receive, send)
+        if ".well-known" in scope["path"]:
+            desk.lookups.append(scope["path"])
+        if not (desk.connect_status or desk.wanted_scope):
+            return await self._app(scope, receive, send)
+        request = Request(scope, receive)
+        body = await request.body()
+        if desk.connect_status and b'"initialize"' in body:
+            return await Response(status_code=desk.connect_status)(scope, receive, send)
+        if b'"tools/call"' in body and not self._has_scope(request):
+            challenge = f'Bearer error="insufficient_scope", scope="notes {desk.wanted_scope}"'
+            headers = {"www-authenticate": desk.challenge or challenge}
+            return await Response(status_code=403, headers=headers)(scope, receive, send)
 
         parts = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -242,6 +288,18 @@ class _Door:
             return parts.pop() if parts else await receive()
 
         return await self._app(scope, again, send)
+
+    def _has_scope(self, request: Request) -> bool:
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        known = self._desk.tokens.get(token)
+        wanted = self._desk.wanted_scope
+        return known is None or not wanted or wanted in known.scopes
+
+
+def _fits_redirect(uri: str, known: list[str]) -> bool:
+    """Whether an address is registered. On loopback one without a port stands for every port (RFC 8252, 7.3)."""
+    parts = urlsplit(uri)
+    return uri in known or f"{parts.scheme}://{parts.hostname}{parts.path}" in known
 
 
 def browse(issuer: str, address: str) -> None:

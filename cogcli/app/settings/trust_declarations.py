@@ -387,6 +387,7 @@ def _insert_defaults(raw: Json, variables: Json) -> Json:
 
 _SECRET_KEYS: Final = (
     "auth_ref", "bearer", "api_key", "user", "password", "client_id", "client_secret",
+    "signing_key",
 )  # fmt: skip
 """The keys of a service that name where a secret is."""
 

@@ -8,18 +8,31 @@ from cogcli.app import logins
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
-from cogcli.cli.options import SAFETY, argument, command, seconds, switch
+from cogcli.cli.options import SAFETY, argument, command, seconds, switch, text, wrong_value
 from cogcli.declarations.login_record import LoginRecord
+from cogcli.protocols.mcp.login_scopes import is_scope
 from cogcli.report.styled_text import StyledLine
 
 _PERSON_SECONDS = 300.0
 
 
+def _parse_scope(written: object) -> object:
+    """Return a scope. Raise UsageError for a text that is not one."""
+    if not is_scope(str(written)):
+        shown = visible(str(written)[:40])
+        expected = "1 to 200 visible ASCII characters without quotes, backslashes and blanks"
+        raise wrong_value(f"`{shown}` is not a scope", expected=expected)
+    return written
+
+
 @command(
     examples=(
         ("cogcli services login notes", "agree in your browser"),
-        ("cogcli services login notes --no-browser", "open the address yourself"),
-        ("cogcli services login notes --json | jq .login", "for scripts"),
+        ("cogcli services login notes --scope notes.write", "ask for one more scope"),
+        (
+            "cogcli services login notes --no-browser --json | jq .login",
+            "open the address yourself",
+        ),
     ),
     exits=(0, 1, 2, 3, 4, 6, 130),
 )
@@ -27,6 +40,10 @@ def login(
     context: CommandContext,
     service: Annotated[str, argument("ID", "services")],
     *,
+    scope: Annotated[
+        list[str],
+        text("--scope", "SCOPE", "ask for this scope, too (repeatable)", parse=_parse_scope),
+    ],
     no_browser: Annotated[
         bool, switch("--no-browser", help="only print the address; open it yourself")
     ] = False,
@@ -43,7 +60,7 @@ def login(
         if not no_browser:
             _open_browser(address)
 
-    found = logins.log_in(context.settings, service, show, wait or _PERSON_SECONDS)
+    found = logins.log_in(context.settings, service, scope, show, wait or _PERSON_SECONDS)
     context.own["login"] = _login_object(found)
     context.answer(_login_lines(found))
     return OK

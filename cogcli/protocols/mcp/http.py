@@ -28,6 +28,7 @@ from cogcli.declarations.service_spec import Service
 from cogcli.protocols.invoker import InvokerContext
 from cogcli.protocols.mcp.errors import Refusals, translate_error
 from cogcli.protocols.mcp.events import filter_events
+from cogcli.protocols.mcp.login_scopes import find_scope_fault
 from cogcli.protocols.mcp.login_tokens import LoginTokens
 from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.traffic import (
@@ -229,7 +230,13 @@ class StreamableHttp(McpTransport):
         if response.status_code >= 300:
             in_session = _SESSION_HEADER in response.request.headers
             reply = HttpReply(response.status_code, tuple(response.headers.multi_items()), body)
-            return self._address.refusals.fault(self.url, reply, in_session=in_session)
+            refusals = self._address.refusals
+            lacks_scopes = (
+                find_scope_fault(refusals.service, reply, refusals.secrets)
+                if self._address.login is not None
+                else None
+            )
+            return lacks_scopes or refusals.fault(self.url, reply, in_session=in_session)
         slow = len(body) > LARGE
         fault = (
             await asyncio.to_thread(_body_fault, response, body)

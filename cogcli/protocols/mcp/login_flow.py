@@ -7,6 +7,7 @@
    Nothing is shown and no secret is sent before that is checked, and that it offers PKCE with S256.
 4. The SDK checks `state`, `iss` (RFC 9207), the issuer and the resource (RFC 8707). Its own words are not quoted.
 5. A login stands once the server has accepted the new token.
+6. Endpoints that the file names take the place of all metadata: then nothing is looked up.
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ import asyncio
 import base64
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import parse_qs, urlsplit
 
 from cogcli import __version__
 from cogcli.base.errors import CallTimeoutError, RuntimeErrorBase
-from cogcli.base.http import HttpReply, async_client, cap_body, proxy_for, read_body
+from cogcli.base.http import (
+    HttpReply,
+    async_client,
+    cap_body,
+    json_response,
+    proxy_for,
+    read_body,
+)
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.terminal_text import visible
@@ -33,7 +41,10 @@ from cogcli.protocols.http.failures import quote
 from cogcli.protocols.http.headers import declared_headers
 from cogcli.protocols.invoker import InvokerContext
 from cogcli.protocols.mcp.errors import translate_error
+from cogcli.protocols.mcp.login_assertion import sign_assertion
+from cogcli.protocols.mcp.login_endpoints import NamedEndpoints
 from cogcli.protocols.mcp.login_redirect import RedirectListener
+from cogcli.protocols.mcp.login_scopes import join_scopes
 from cogcli.protocols.mcp.login_store import login_error
 from cogcli.protocols.mcp.login_tokens import is_protected, login_of, token_reply, with_tokens
 from cogcli.specs.service import network_of
@@ -43,11 +54,12 @@ if TYPE_CHECKING:
     from mcp.shared.auth import (
         AuthorizationCodeResult,
         OAuthClientInformationFull,
+        OAuthClientMetadata,
         OAuthMetadata,
         OAuthToken,
     )
 
-    from cogcli.base.http import AsyncClient, AsyncRequest, AsyncResponse
+    from cogcli.base.http import AsyncClient, AsyncRequest, AsyncResponse, AsyncSend
 
 REQUEST_SECONDS: Final = 30.0
 """Seconds for each request; a person has as long as the caller allows."""
@@ -55,7 +67,11 @@ _MAX_REPLY: Final = 256 * 1024
 _MAX_NAME: Final = 100
 _MAX_REQUESTS: Final = 40
 """Requests of one login, which the library counts as redirects. It follows none by itself."""
-_CLIENT_AUTH: Final = {"client_secret_basic": "basic", "client_secret_post": "body"}
+_CLIENT_AUTH: Final = {
+    "client_secret_basic": "basic",
+    "client_secret_post": "body",
+    "private_key_jwt": "key",
+}
 _REFUSED: Final = (401, 403)
 _BAD_REQUEST: Final = 400
 _FIRST_REQUESTS: Final = ("initialize", "tools/list")
@@ -106,13 +122,14 @@ class _Memory:
 
 
 class LoginParty(NamedTuple):
-    """Who logs in where: a service, its context, the layer of its file, and the issuer of an earlier
-    login, empty without one."""
+    """Who logs in where: a service, its context, the layer of its file, the issuer of an earlier login, empty without
+    one, and the scopes that a person asks for in addition to those of the file or the server."""
 
     service: Service
     context: InvokerContext
     layer: str
     earlier_issuer: str
+    scopes: tuple[str, ...] = ()
 
 
 def log_in(party: LoginParty, show: ShowAddress, seconds: float) -> LoginRecord:
@@ -140,6 +157,7 @@ class _Flow:
         self._party = party
         self._show = show
         self._wanted = login_of(party.service)
+        self._named_endpoints = NamedEndpoints.of(party.service)
         self._url = party.service.keys.address
         self._secrets = party.context.secrets
         self._listener: RedirectListener | None = None
@@ -179,7 +197,9 @@ class _Flow:
         if self._wanted.client_id is None:
             return None
         method, secret = "none", None
-        if self._wanted.client_secret is not None:
+        if self._wanted.signing_key is not None:
+            method = "private_key_jwt"
+        elif self._wanted.client_secret is not None:
             secret = self._secrets.resolve(self._wanted.client_secret)
             method = f"client_secret_{'basic' if self._wanted.client_auth == 'basic' else 'post'}"
         return OAuthClientInformationFull(
@@ -190,28 +210,62 @@ class _Flow:
 
     def _make_provider(self, memory: _Memory) -> OAuthClientProvider:
         from mcp.client.auth import OAuthClientProvider
-        from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
         from mcp.shared.auth import OAuthClientMetadata
         from pydantic import AnyUrl
 
-        scope = " ".join(self._wanted.scopes) or None
-        client = memory.client
         if self._listener is None:
-            assert client is not None  # noqa: S101  # by the checks of the file
-            assert client.client_secret is not None  # noqa: S101
-            return ClientCredentialsOAuthProvider(
-                self._url, memory, client.client_id, client.client_secret,
-                "client_secret_basic" if self._wanted.client_auth == "basic" else "client_secret_post",
-                scope, self._wanted.issuer,
+            provider = self._make_client_provider(memory)
+        else:
+            about = OAuthClientMetadata(
+                redirect_uris=[AnyUrl(self._listener.url)],
+                client_name="cogcli",
+                software_id="cogcli",
+                software_version=__version__,
+            )
+            provider = OAuthClientProvider(
+                self._url, about, memory, self._on_address, self._on_answer,
+                self._wanted.client_metadata_url,
             )  # fmt: skip
-        about = OAuthClientMetadata(
-            redirect_uris=[AnyUrl(self._listener.url)],
-            client_name="cogcli",
-            software_id="cogcli",
-            software_version=__version__,
-            scope=scope,
+        found = provider.context
+        found.client_metadata = _with_chosen_scopes(found.client_metadata, self._choose_scopes)
+        return provider
+
+    def _make_client_provider(self, memory: _Memory) -> OAuthClientProvider:
+        """Return the provider of a client that proves itself by its secret or its key."""
+        from mcp.client.auth.extensions.client_credentials import (
+            ClientCredentialsOAuthProvider,
+            PrivateKeyJWTOAuthProvider,
         )
-        return OAuthClientProvider(self._url, about, memory, self._on_address, self._on_answer)
+
+        client, issuer = memory.client, self._wanted.issuer
+        assert client is not None  # noqa: S101  # by the checks of the file
+        if self._wanted.signing_key is not None:
+            return PrivateKeyJWTOAuthProvider(
+                self._url, memory, client.client_id, self._sign_assertion, issuer=issuer
+            )
+        assert client.client_secret is not None  # noqa: S101
+        return ClientCredentialsOAuthProvider(
+            self._url, memory, client.client_id, client.client_secret,
+            "client_secret_basic" if self._wanted.client_auth == "basic" else "client_secret_post",
+            issuer=issuer,
+        )  # fmt: skip
+
+    async def _sign_assertion(self, issuer: str) -> str:
+        """Return the proof of the client for an authorization server, which the SDK has checked."""
+        client_id = self._secrets.read(self._wanted.client_id or "")
+        try:
+            return await sign_assertion(
+                self._party.service, self._wanted, self._secrets, client_id, issuer
+            )
+        except RuntimeErrorBase as error:
+            self._failure = error
+            raise
+
+    def _choose_scopes(self, from_server: str | None) -> str | None:
+        """Return the scopes to ask for: those of the file, else those that the server names, and those of the
+        person."""
+        base = self._wanted.scopes or (from_server or "").split()
+        return join_scopes(base, self._party.scopes)
 
     async def _ask_server(self) -> int:
         """Return the status of the server's reply to the last request, after the login. Some servers let every client
@@ -222,8 +276,9 @@ class _Flow:
         parts = urlsplit(self._url)
         proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
         client = async_client(
-            network_of(service), {}, REQUEST_SECONDS, environ=environ, proxy=proxy
-        )
+            network_of(service), {}, REQUEST_SECONDS, environ=environ, proxy=proxy,
+            through=self._answer_from_file if self._named_endpoints else None,
+        )  # fmt: skip
         client.max_redirects = _MAX_REQUESTS
         client.event_hooks = {"request": [self._check_request], "response": [self._check_response]}
         own = declared_headers(
@@ -244,6 +299,17 @@ class _Flow:
 
     # -- our rules ----------------------------------------------------------------------------------------------------
 
+    async def _answer_from_file(self, request: AsyncRequest, send: AsyncSend) -> AsyncResponse:
+        """Return the reply to a request. The SDK gets only metadata by GET: of the server first, then of the
+        authorization server. It comes from the file, whatever address the server names for it."""
+        if request.method != "GET" or self._named_endpoints is None or self._provider is None:
+            return await send(request)
+        is_first = self._provider.context.protected_resource_metadata is None
+        named = self._named_endpoints
+        return json_response(
+            request, named.resource_document if is_first else named.server_document
+        )
+
     async def _check_request(self, request: AsyncRequest) -> None:
         """Raise ServiceResolutionError for an address that must not receive secrets, and for one that the SDK guesses
         because metadata is missing.
@@ -252,7 +318,10 @@ class _Flow:
             host = request.url.netloc.decode()
             raise self._remember_failure(f"`{visible(host)}` is not https: nothing is sent there")
         if request.method == "POST" and str(request.url) != self._url:
-            self._server_metadata()
+            metadata = self._server_metadata()
+            has_client = self._provider is not None and self._provider.context.client_info
+            if not has_client and metadata.registration_endpoint is None:
+                raise self._remember_failure("the authorization server registers no clients")
 
     async def _check_response(self, response: AsyncResponse) -> None:
         """Learn the secrets of a reply before the SDK reads it, and end the flow if it is a refusal."""
@@ -439,6 +508,21 @@ def _first_request(
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return client.build_request("POST", url, json=body, headers={**headers, **fixed})
+
+
+def _with_chosen_scopes(
+    metadata: OAuthClientMetadata, choose: Callable[[str | None], str | None]
+) -> OAuthClientMetadata:
+    """Return the metadata of a client with `choose` applied to its scopes. The SDK replaces them by those that the
+    server names before it registers the client and asks for a token."""
+    from mcp.shared.auth import OAuthClientMetadata
+
+    class ChosenScopes(OAuthClientMetadata):
+        def __setattr__(self, name: str, value: object) -> None:
+            is_scope = name == "scope"
+            super().__setattr__(name, choose(cast("str | None", value)) if is_scope else value)
+
+    return ChosenScopes.model_validate(metadata.model_dump())
 
 
 class RegisteredClient(Record):

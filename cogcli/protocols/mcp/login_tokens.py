@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from datetime import datetime, timedelta
@@ -31,6 +32,8 @@ from cogcli.protocols.http.failures import error_from_reply, quote
 from cogcli.protocols.http.headers import require_trusted
 from cogcli.protocols.http.reply_body import read_json
 from cogcli.protocols.mcp.grammar import McpLogin, McpServer
+from cogcli.protocols.mcp.login_assertion import ASSERTION_TYPE, sign_assertion
+from cogcli.protocols.mcp.login_endpoints import NamedEndpoints
 from cogcli.protocols.mcp.login_store import LoginStore, login_error
 from cogcli.specs.service import network_of
 
@@ -122,7 +125,9 @@ class LoginTokens:
         if login.ended is not None:
             raise login_error(self._service, f"its login is over: {login.ended}")
         wanted = login_of(self._service)
-        if login.grant != wanted.grant or not _is_issuer(wanted, login.issuer):
+        named = NamedEndpoints.of(self._service)
+        is_elsewhere = named is not None and named.token != login.token_endpoint
+        if login.grant != wanted.grant or not _is_issuer(wanted, login.issuer) or is_elsewhere:
             raise login_error(
                 self._service, "its file asks for another login than the one there is"
             )
@@ -196,6 +201,7 @@ class TokenForms:
     """The forms of a login's requests to its authorization server."""
 
     def __init__(self, service: Service, context: InvokerContext, login: LoginRecord) -> None:
+        self._service = service
         self._wanted = login_of(service)
         self._secrets = context.secrets
         self._login = login
@@ -220,12 +226,25 @@ class TokenForms:
         id, kept = self._login.client_id, self._login.secrets
         if self._login.client_auth == "none":
             return form | {"client_id": id}, {}
+        if self._login.client_auth == "key":
+            return form | {"client_id": id} | self._signed_proof(), {}
         secret = (kept.client_secret if kept else None) or ""
         if self._wanted.client_secret is not None:
             secret = self._secrets.resolve(self._wanted.client_secret)
         if self._login.client_auth == "basic":
             return form, {"Authorization": client_basic(self._secrets, id, secret)}
         return form | {"client_id": id, "client_secret": secret}, {}
+
+    def _signed_proof(self) -> dict[str, str]:
+        """Return the members of a client that proves itself by its key."""
+        login = self._login
+        signing = sign_assertion(
+            self._service, self._wanted, self._secrets, login.client_id, login.issuer
+        )
+        return {
+            "client_assertion_type": ASSERTION_TYPE,
+            "client_assertion": asyncio.run(signing),  # it only computes, and waits for nothing
+        }
 
 
 def post_form(

@@ -14,23 +14,21 @@ from urllib.request import urlopen
 
 import pytest
 from fakes.surroundings import surroundings
+from support.logins import SECONDS, Person
 from support.mcp_calls import Caller
 from support.mcp_http import service
-from support.oauth_server import MARK, Desk, browse, guarded_server, parameters_of
+from support.oauth_server import MARK, Desk, guarded_server, parameters_of
 
 from cogcli.base.errors import RuntimeErrorBase, UnusableEnvironment
 from cogcli.declarations.login_record import LoginRecord, LoginSecrets
 from cogcli.declarations.service_spec import Service
-from cogcli.protocols.invoker import InvokerContext
 from cogcli.protocols.mcp.connect import require_sdk
-from cogcli.protocols.mcp.login_flow import LoginParty, ShowAddress, log_in
 from cogcli.protocols.mcp.login_redirect import RedirectListener
 from cogcli.protocols.mcp.login_store import LoginStore
 from cogcli.protocols.mcp.login_tokens import LoginTokens, is_protected, revoke
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 60.0
 ELSEWHERE = "https://id.example.org"
 
 
@@ -47,40 +45,6 @@ def desk(server: Desk) -> Desk:
     fresh = Desk(issuer=server.issuer, resource=server.resource)
     server.__dict__.update(vars(fresh))
     return server
-
-
-class Person:
-    """A user with a state directory, and a service to log in to."""
-
-    def __init__(self, desk: Desk, folder: Path, **login: Any) -> None:
-        self.folder = folder
-        self.learned: list[str] = []
-        environ = {"ROBOT": "robot", "ROBOT_SECRET": f"{MARK}-robot-secret"}
-        self.context: InvokerContext = surroundings(
-            environ, learn=self.learned.append, state_dir=str(folder)
-        )
-        self.service: Service = service(desk.resource, login=login)
-        self.store = LoginStore(str(folder), self.service)
-
-    def log_in(self, show: ShowAddress = browse, seconds: float = SECONDS) -> LoginRecord:
-        earlier = self.store.describe()
-        party = LoginParty(
-            self.service, self.context, self.store.layer, earlier.issuer if earlier else ""
-        )
-        login = log_in(party, show, seconds).replace(keyring=False)
-        with self.store.locked(time.monotonic() + SECONDS):
-            return self.store.write(login)
-
-    def refused(self, show: ShowAddress = browse, seconds: float = SECONDS) -> RuntimeErrorBase:
-        with pytest.raises(RuntimeErrorBase) as caught:
-            self.log_in(show, seconds)
-        return caught.value
-
-    def caller(self) -> Caller:
-        return Caller(state_dir=str(self.folder))
-
-    def texts(self) -> list[str]:
-        return [path.read_text() for path in self.folder.rglob("*") if path.is_file()]
 
 
 @pytest.fixture
