@@ -7,22 +7,30 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import tempfile
 import threading
 import time
 from concurrent.futures import Future
+from itertools import pairwise
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from cogcli.app.logins import with_earlier_scopes
 from cogcli.base.calls import Cancellation, PersonAtTerminal, QuestionAnswer, ServerQuestion
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.system import SystemClock
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
-from cogcli.protocols.invoker import CallLimits, InvocationRequest, InvokerContext
+from cogcli.protocols.invoker import (
+    CallLimits,
+    InvocationRequest,
+    InvocationResponse,
+    InvokerContext,
+)
 from cogcli.protocols.mcp.connect import require_sdk
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.login_flow import LoginParty, log_in
@@ -32,6 +40,10 @@ from cogcli.protocols.secrets import Secrets
 SECONDS = 20.0
 SAMPLES: dict[str, object] = {"string": "x", "number": 5, "integer": 5, "boolean": True}
 """An argument by its type."""
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+"""The document about our client, as the suite expects it."""
+ENDPOINTS = {"authorize": "/authorize", "token": "/token", "register": "/register"}
+"""The endpoints of a server without metadata, as a person would read them in its documents."""
 
 
 def limits() -> CallLimits:
@@ -80,6 +92,7 @@ class Client:
         self.environ = {
             "CLIENT_ID": given.get("client_id", ""),
             "CLIENT_SECRET": given.get("client_secret", ""),
+            "CLIENT_KEY": given.get("private_key_pem", ""),
         }
         settings: dict[str, Any] = {"url": url}
         if scenario.startswith("auth/"):
@@ -94,17 +107,24 @@ class Client:
         self.invoker = Mcp(self.context)
 
     def _login(self, url: str, scenario: str, given: dict[str, Any]) -> dict[str, Any]:
+        if scenario.endswith("/basic-cimd"):
+            return {"client_metadata_url": DOCUMENT}
+        if scenario.endswith("oauth-endpoint-fallback"):
+            return {"endpoints": ENDPOINTS}
         if "client_id" not in given:
             return {}
         login = {"client_id": "CLIENT_ID", "issuer": given.get("issuer") or issuer_of(url)}
         login |= {"client_secret": "CLIENT_SECRET"} if "client_secret" in given else {}
+        if "private_key_pem" in given:
+            algorithm = given["signing_algorithm"]
+            login |= {"signing_key": "CLIENT_KEY", "signing_algorithm": algorithm}
         return login | ({"grant": "client_credentials"} if "client-credentials" in scenario else {})
 
-    def log_in(self) -> None:
+    def log_in(self, scopes: list[str] | None = None) -> None:
         earlier = self.store.describe()
-        party = LoginParty(
-            self.service, self.context, self.store.layer, earlier.issuer if earlier else ""
-        )
+        added = with_earlier_scopes(scopes, earlier) if scopes else ()
+        issuer = earlier.issuer if earlier else ""
+        party = LoginParty(self.service, self.context, self.store.layer, issuer, added)
         login = log_in(party, open_address, SECONDS)
         with self.store.locked(time.monotonic() + SECONDS):
             self.store.write(login.replace(keyring=False))
@@ -118,9 +138,24 @@ class Client:
             idempotency_key="", capability_id="c.x", run_id="run_1", step_id="s", attempt=1,
         )  # fmt: skip
         try:
-            print(tool, self.invoker.invoke(request, limits()).body)
+            print(tool, self._invoke(request).body)
         except RuntimeErrorBase as error:
             print(tool, error.code, error.message)
+
+    def _invoke(self, request: InvocationRequest) -> InvocationResponse:
+        """A call. If its error names a command that asks for scopes, a person runs that, and the call once more."""
+        try:
+            return self.invoker.invoke(request, limits())
+        except RuntimeErrorBase as error:
+            words = shlex.split(error.hint)
+            scopes = [word for flag, word in pairwise(words) if flag == "--scope"]
+            if error.code != "service.login" or not scopes:
+                raise
+            assert words[:4] == ["cogcli", "services", "login", self.service.id]
+            self.log_in(scopes)
+            self.invoker.close(5.0)
+            self.invoker = Mcp(self.context)  # the next run
+            return self.invoker.invoke(request, limits())
 
 
 def main() -> int:
