@@ -27,6 +27,7 @@ from cogcli.base.errors import CogcliError, ServiceResolutionError, UsageError
 from cogcli.base.links import is_below
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.host_file import Upstream, read_host_file
@@ -37,6 +38,7 @@ from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.methods import ServerListing
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, read_locked
+from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.run.launch import build_invoker_context
 from cogcli.specs.eligibility import untrusted_reasons
 from cogcli.specs.lock import READ_ONLY
@@ -217,6 +219,8 @@ def _select_locked_tools(
     def find_reason(tool: Json) -> str:
         if times[tool["name"]] > 1:
             return "its server lists it more than once"
+        if read_record(ToolDefinition, tool).wants_task:
+            return "it runs only as a task, and no task is started here"
         if locked is None:
             return _compare_with_pin(pins, service, tool)
         return _compare_with_lock(known, tool)

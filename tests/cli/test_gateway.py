@@ -127,6 +127,16 @@ def test_one_broken_server_hides_no_other(project: Any) -> None:
     assert "${NAME}" in reasons["literal"]
 
 
+def test_a_tool_that_runs_only_as_a_task_is_withheld(project: Any) -> None:
+    write_host_file(project, test=server_entry("as-task=echo"))
+    mark(project, "test", "echo")
+    found = project.run("gateway", "tools", "--from", ".mcp.json", "--json").assert_ok().json
+    assert [(each["tool"], "as a task" in each["reason"]) for each in found["withheld"]] == [
+        ("echo", True)
+    ]
+    assert "echo" not in {tool["tool"] for tool in found["tools"]}
+
+
 def test_a_changed_tool_is_withheld_until_a_person_accepts_it(project: Any) -> None:
     said = project.write("said", "It echoes.")
     write_host_file(project, test=server_entry(f"says-file={said}"))

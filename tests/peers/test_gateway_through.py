@@ -312,6 +312,16 @@ def with_uris(server: str, request: Json, reply: Json) -> Json:
     return reply
 
 
+def without_tasks(server: str, request: Json, reply: Json) -> Json:
+    if "tools" in reply:
+        reply["tools"] = [
+            tool
+            for tool in reply["tools"]
+            if tool.get("execution", {}).get("taskSupport") != "required"
+        ]
+    return reply
+
+
 def without_unlocked(server: str, request: Json, reply: Json) -> Json:
     for tool in reply.get("tools", ()):
         tool.pop("title", None)
@@ -350,6 +360,7 @@ def with_own_error(server: str, request: Json, reply: Json) -> Json:
 CHANGES: dict[str, Callable[[str, Json, Json], Json]] = {
     "names of tools and prompts": with_names,
     "addresses of resources": with_uris,
+    "tools that run only as a task": without_tasks,
     "titles and `execution` of tools": without_unlocked,
     "instructions": with_own_instructions,
     "lists that a server does not have": with_empty_list,
@@ -394,8 +405,6 @@ def normalize_own(server: str, request: Json, reply: Json) -> Json:
     text = reply.get("content", [{}])[:1] and reply.get("content", [{}])[0].get("text", "")
     if text and text.startswith("error[request.value]"):
         reply["content"] = [{"type": "text", "text": "error[request.value]"}]
-    for tool in reply.get("tools", ()):
-        tool.pop("execution", None)  # clients of earlier versions read `required`
     return normalize(request, reply)
 
 
