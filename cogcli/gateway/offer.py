@@ -219,11 +219,9 @@ def _select_locked_tools(
     def find_reason(tool: Json) -> str:
         if times[tool["name"]] > 1:
             return "its server lists it more than once"
-        if read_record(ToolDefinition, tool).wants_task:
-            return "it runs only as a task, and no task is started here"
         if locked is None:
-            return _compare_with_pin(pins, service, tool)
-        return _compare_with_lock(known, tool)
+            return _find_task_fault(tool) or _compare_with_pin(pins, service, tool)
+        return _find_task_fault(tool) or _compare_with_lock(known, tool)
 
     accepted = []
     for tool in tools:
@@ -234,6 +232,12 @@ def _select_locked_tools(
             accepted.append(tool)
     marked = [name for name, tool in known.items() if tool.get(READ_ONLY) is True]
     return accepted, marked
+
+
+def _find_task_fault(tool: Json) -> str:
+    """Return why a tool that runs only as a task is not offered; empty for any other."""
+    wants_task = read_record(ToolDefinition, tool).wants_task
+    return "it runs only as a task, and no task is started here" if wants_task else ""
 
 
 def _compare_with_lock(locked_tools: Json, tool: Json) -> str:

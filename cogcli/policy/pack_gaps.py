@@ -115,14 +115,19 @@ def _find_unknown_arguments(
 
     Nothing is yielded if the scope has a skill, whose arguments are not known here.
     """
-    governed = [each for id, each in capabilities.items() if applies(rule.scope.capabilities, id)]
-    known = {name for each in governed if each is not None for name in each.inputs}
+    scope = rule.scope.capabilities
+    governed = [each for id, each in capabilities.items() if applies(scope, id)]
     if None in governed or not governed:
         return
-    for path in sorted(compile_rule(rule.condition).paths):
-        argument = path.removeprefix(ARGUMENT).partition(".")[0]
-        if path.startswith(ARGUMENT) and argument not in known:
-            yield argument, suggest_path(argument, known, prefix=ARGUMENT)
+    known = {name for each in filter(None, governed) for name in each.inputs}
+    for argument in sorted(_find_read_arguments(rule) - known):
+        yield argument, suggest_path(argument, known, prefix=ARGUMENT)
+
+
+def _find_read_arguments(rule: PolicyRule) -> set[str]:
+    """Return the names of the arguments that a rule reads."""
+    paths = [path for path in compile_rule(rule.condition).paths if path.startswith(ARGUMENT)]
+    return {path.removeprefix(ARGUMENT).partition(".")[0] for path in paths}
 
 
 def _check_effects(pack: Pack, report: ProblemReport, capabilities: Capabilities) -> None:

@@ -6,10 +6,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from math import inf
 from typing import Any, Final
 
 from cogcli.app.settings.trust_declarations import DeclarationKey, texts_in
+from cogcli.app.settings.trust_pack_consequences import (
+    LimitEntry,
+    RuleEntry,
+    find_weaker_limit,
+    find_weaker_rule,
+    position_in,
+)
 from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.source_lines import hide_secrets
@@ -18,7 +24,6 @@ from cogcli.base.yaml.reader import parse
 from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.declarations.spec_types import VERDICTS
 from cogcli.specs.layers import builtin_root
 
 _USER: Final = re.compile(r"://[^/?#\s\"'@]*@")
@@ -131,12 +136,12 @@ def _find_replacement(change: _Change) -> Iterator[str]:
 
 def _compare_rules(change: _Change) -> Iterator[str]:
     old, new = (read_record(RuleEntry, each) for each in (change.before, change.after))
-    return _find_weaker_rule(change.subject, old, new)
+    return find_weaker_rule(change.subject, old, new)
 
 
 def _compare_limits(change: _Change) -> Iterator[str]:
     old, new = (read_record(LimitEntry, each) for each in (change.before, change.after))
-    return _find_weaker_limit(change.subject, old, new)
+    return find_weaker_limit(change.subject, old, new)
 
 
 def _find_new_pack_hosts(change: _Change) -> Iterator[str]:
@@ -160,7 +165,7 @@ def _find_allowed_repeat(change: _Change) -> Iterator[str]:
 def _find_weaker_isolation(change: _Change) -> Iterator[str]:
     before, after = (str(value or "process") for value in (change.before, change.after))
     is_named = change.was_declared or change.after
-    if is_named and _position_in(_ISOLATIONS, after) < _position_in(_ISOLATIONS, before):
+    if is_named and position_in(_ISOLATIONS, after) < position_in(_ISOLATIONS, before):
         yield f"{change.subject}: isolation {after}, was {before}"
 
 
@@ -264,7 +269,7 @@ class GateEntry(Record):
     @property
     def rank(self) -> int:
         """The strictness of the gate's `on_fail`; a higher rank is stricter."""
-        return _position_in(STRICTNESS, str(self.on_fail or "block"))
+        return position_in(STRICTNESS, str(self.on_fail or "block"))
 
 
 def _find_weaker_safety(id: str, before: object, after: object) -> Iterator[str]:
@@ -328,93 +333,6 @@ def _find_weaker_gate(capability: str, old: GateEntry, new: GateEntry | None) ->
         yield f"{capability}: gate {old.capability} {says}"
     elif old.json != new.json:
         yield f"{capability}: gate {old.capability} has changed"
-
-
-class RuleEntry(Record):
-    """A rule in the file of a pack."""
-
-    then: object = None
-    mode: object = None
-    applies_to: object = None
-
-    @property
-    def verdict(self) -> str:
-        """Return the verdict of its `then`."""
-        return str(read_record(RuleEffect, self.then).verdict)
-
-    @property
-    def condition(self) -> object:
-        """Return its `if`."""
-        return self.json.get("if")
-
-
-class RuleEffect(Record):
-    """The `then` of a rule."""
-
-    verdict: object = None
-
-
-def _find_weaker_rule(rule: str, old: RuleEntry, new: RuleEntry) -> Iterator[str]:
-    if not old.json:
-        return
-    was, verdict = old.verdict, new.verdict
-    if not new.json:
-        yield f"{rule} is gone, was {was}"
-        return
-    strictness = tuple(reversed(VERDICTS))
-    if _position_in(strictness, verdict) < _position_in(strictness, was):
-        yield f"{rule} says {verdict}, was {was}"
-    if old.mode == "enforce" and new.mode != "enforce":
-        yield f"{rule} is no longer enforced"
-    if verdict == was and old.then != new.then:
-        yield f"{rule} ({verdict}) has another gate, other limits or obligations"
-    if (old.condition, old.applies_to) != (new.condition, new.applies_to):
-        yield f"{rule} ({verdict}) has other conditions"
-
-
-class LimitEntry(Record):
-    """A limit in the file of a pack."""
-
-    sum: object = None
-    max: int | float | None = None
-    per: object = None
-    window_s: int | float | None = None
-    over: object = None
-    gate: object = None
-    applies_to: object = None
-
-    @property
-    def counted(self) -> tuple[object, ...]:
-        """What is counted, and for whom."""
-        return self.sum, self.per, self.applies_to
-
-    @property
-    def window(self) -> float:
-        """The seconds for which a call is counted."""
-        return inf if self.window_s is None else self.window_s
-
-
-def _find_weaker_limit(limit: str, old: LimitEntry, new: LimitEntry) -> Iterator[str]:
-    if not old.json:
-        return
-    if not new.json:
-        yield f"{limit} is gone, its max was {old.max}"
-        return
-    if old.max is None or new.max is None or new.max > old.max:
-        yield f"{limit}: max {new.max}, was {old.max}"
-    if new.window < old.window:
-        yield f"{limit}: window_s {new.window_s}, was {old.window_s or 'for good'}"
-    if old.counted != new.counted:
-        yield f"{limit} counts other calls, amounts or owners"
-    if (old.over or "deny") == "deny" and (new.over or "deny") != "deny":
-        yield f"{limit} says {new.over}, was deny"
-    elif old.gate != new.gate:
-        yield f"{limit} has another gate"
-
-
-def _position_in(scale: tuple[str, ...], word: str) -> int:
-    """Return the position of a word in a scale."""
-    return scale.index(word) if word in scale else -1
 
 
 class ShippedCapability(Record):

@@ -179,6 +179,13 @@ class _EpisodeScan:
         if known is not None and candidate.mark == mark:
             return known if self._archives is None else known._replace(directory=directory)
         row = self._read_row(directory)
+        self._keep_row(row, mark, candidate, is_new)
+        return row
+
+    def _keep_row(
+        self, row: EpisodeRow | None, mark: str, candidate: IndexedRow, is_new: bool
+    ) -> None:
+        """Add the row of an episode to the index, as it is now."""
         # Only sealed episodes of ours stay unchanged. Others are read every time.
         settled = isinstance(row, SealedRow)
         kept = row if row is None or settled else row._replace(sealed=False)
@@ -186,7 +193,6 @@ class _EpisodeScan:
         self._index.keep(seen, None if is_new else candidate)
         if self._index.waiting >= _CHUNK:
             self._index.write()
-        return row
 
     def _locate(self, episode_id: str) -> tuple[Path, str]:
         """Return the directory of an episode, or its place in an archive, and its mark."""
