@@ -386,7 +386,7 @@ class SampleNotice(NamedTuple):
     request: SampleRequest | None
     """None for a request that was refused before it was read whole."""
     reply: SampleReply | None
-    """None if no request was sent to the model."""
+    """None if no request was sent to the model, or if it is not known what it used."""
     duration_ms: int
     code: str = ""
     message: str = ""
@@ -413,6 +413,10 @@ class PageNotice(NamedTuple):
         members["status_code"] = members.pop("status")
         del members["run_id"]
         return {name: value for name, value in members.items() if value not in ("", None)}
+
+
+ServiceChange = ServiceNotice | PageNotice | QuestionNotice | SampleNotice
+"""What the services of a run report while it goes on."""
 
 
 class Answer(NamedTuple):

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from cogcli.base.calls import (
     Cancellation,
     Continuation,
-    PageNotice,
     PersonAtTerminal,
     ProgressNotice,
-    QuestionNotice,
-    SampleNotice,
-    ServiceNotice,
+    ServiceChange,
     TakeQuestion,
     TakeSample,
 )
@@ -79,7 +76,7 @@ class InvokerContext(NamedTuple):
     """Opens the registry of the run, for functions that list its skills."""
     allow_hosts: tuple[str, ...] = ()
     """The public hosts that services may reach without trust."""
-    note: Callable[[ServiceNotice | PageNotice | QuestionNotice | SampleNotice], None] | None = None
+    note: Callable[[ServiceChange], None] | None = None
     """Receives each start and stop of a service, each page, each answered question and each request to the model, from
     any thread; None if no log records them."""
     on_question: TakeQuestion | None = None

@@ -273,7 +273,9 @@ def test_the_limit_of_the_call_cancels_a_request_to_the_model(desk: Any, model: 
     assert done.code != 0
     assert len(model.requests) == len(sampled(desk)) == 1
     (event,) = sampled(desk)
-    assert event["code"] in ("call.timeout", "call.transport"), event
+    assert event["code"] in ("call.timeout", "call.transport"), (
+        event
+    )  # as the model or the call says it
     assert not event.get("text")
     desk.run("verify", "@last").assert_ok()
 

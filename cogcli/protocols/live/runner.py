@@ -13,10 +13,7 @@ from cogcli.base.calls import (
     Attempt,
     BindingChain,
     Member,
-    PageNotice,
-    QuestionNotice,
-    SampleNotice,
-    ServiceNotice,
+    ServiceChange,
     SkippedBinding,
 )
 from cogcli.base.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
@@ -79,9 +76,7 @@ class LiveRunner:
     ) -> None:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
-        self.service_changes: deque[ServiceNotice | PageNotice | QuestionNotice | SampleNotice] = (
-            deque()
-        )
+        self.service_changes: deque[ServiceChange] = deque()
         """What services and calls reported that is not yet in a log."""
         self._context = context._replace(note=self.service_changes.append)
         self._choose = choose

@@ -180,7 +180,12 @@ class Mcp:
                 portal.wait, limits, session.call, link, request.operation, params, exchange,
                 self._progress_of(request),
             )  # fmt: skip
-            answer = _result_of_call(lambda: call(limits.within(limits.seconds)), link, exchange)
+            try:
+                answer = _result_of_call(
+                    lambda: call(limits.within(limits.seconds)), link, exchange
+                )
+            finally:
+                exchange.end_samples()
             meta = _complete_record(about, link, exchange, began, answer)
             self._require_finished(request, answer, meta)
             result = result_as_tool(request.operation, answer)

@@ -5,7 +5,8 @@
 2. A request belongs to the only call that is open, or to the unfinished result that contains it. One of a gate or a
    probe is refused.
 3. The time limit of the call does not stand still, and the end of the call cancels the request.
-4. Each request has its notice for the log, also one that is refused.
+4. Each request has its notice for the log, also one that is refused. It is made before the call returns: the run may
+   end then, and nothing follows its end.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.mcp.input_forms import SAMPLE
+from cogcli.protocols.mcp.open_sample import OpenSample
 from cogcli.protocols.mcp.tool_result import InputDemand
 from cogcli.protocols.mcp.traffic import McpExchange, McpTraffic, refusal_of
 
@@ -118,37 +120,40 @@ class SamplingRelay:
         self, exchange: McpExchange, params: CreateMessageRequestParams
     ) -> SampleReply:
         """Return the answer of the model, and note the request for the log. Raise SampleRefused."""
-        began, cancel = time.monotonic(), Cancellation()
-        number = len(exchange.sampling) + 1
-        if number > MOST_REQUESTS:  # no notice: a server could fill the log
+        if len(exchange.sampling) >= MOST_REQUESTS:  # no notice: a server could fill the log
             text = f"a call may ask the model {MOST_REQUESTS} times"
             raise SampleRefused("call.rejected", text)
-        exchange.sampling.append(cancel)
-        request: SampleRequest | None = None
-        reply: SampleReply | None = None
-        refused: SampleRefused | None = None
+        sample = self._open_sample(exchange)
         try:
             _require_call(exchange)
             request = _read_request(self._mask(params.model_dump(by_alias=True, mode="json")))
-            request = request._replace(seconds=_seconds_left(exchange))
-            reply = await _on_thread(self._take, request, cancel)
+            sample.request = request._replace(seconds=_seconds_left(exchange))
+            reply = await _on_thread(self._take, sample.request, sample.cancel)
             reply = reply._replace(text=self._mask({"text": reply.text})["text"])
+            sample.finish(reply)
             return reply
         except SampleRefused as error:
-            refused, reply = error, error.reply
+            sample.finish(error.reply, error.code, error.message)
             raise
         finally:
-            cancel.set()
-            code, text = (refused.code, refused.message) if refused else ("", "")
-            if reply is None and refused is None:
-                code, text = "call.timeout", "the call ended before the answer"
+            sample.end_with_call(0.0)
+
+    def _open_sample(self, exchange: McpExchange) -> OpenSample:
+        """Return a new request of a call, which makes its notice when it ends."""
+        number, began = len(exchange.sampling) + 1, time.monotonic()
+
+        def note(reply: SampleReply | None, code: str, text: str) -> None:
             notice = SampleNotice(
                 exchange.run_id, exchange.step_id, exchange.capability_id, exchange.binding_id,
-                exchange.service_id, exchange.attempt, number, request, reply,
+                exchange.service_id, exchange.attempt, number, sample.request, reply,
                 max(0, round((time.monotonic() - began) * 1000)), code, text,
             )  # fmt: skip
             exchange.samples.append(notice)
             self._note(notice)
+
+        sample = OpenSample(note)
+        exchange.sampling.append(sample)
+        return sample
 
 
 async def _on_thread(take: TakeSample, request: SampleRequest, cancel: Cancellation) -> SampleReply:

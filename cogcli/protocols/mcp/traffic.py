@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, Self
 
-from cogcli.base.calls import Cancellation, QuestionAnswer, SampleNotice, ServerQuestion
+from cogcli.base.calls import QuestionAnswer, SampleNotice, ServerQuestion
 from cogcli.base.errors import (
     RequestMappingError,
     ResponseMappingError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCMessage, JSONRPCResponse
 
     from cogcli.protocols.invoker import InvocationRequest
+    from cogcli.protocols.mcp.open_sample import OpenSample
 
 MAX_FRAME: Final = 8 * 1024 * 1024
 MAX_ITEMS: Final = 1000
@@ -64,6 +66,8 @@ LARGE: Final = 256 * 1024
 """Bytes of a frame above which it is parsed on a thread: on the event loop it would delay other
 calls."""
 MAX_NODES: Final = 500_000
+_CANCEL_SECONDS: Final = 0.5
+"""Seconds in which a cancelled request to the model may still say what it used."""
 _MAX_NAME: Final = 80
 _MAX_REFUSALS: Final = 16
 
@@ -129,10 +133,18 @@ class McpExchange:
         self.attempt = 1
         self.samples: list[SampleNotice] = []
         """The requests of the server to the model, for the log and the usage of the attempt."""
-        self.sampling: list[Cancellation] = []
-        """The cancellations of requests to the model that are open or were."""
+        self.sampling: list[OpenSample] = []
+        """The requests of the server to the model, open and ended."""
         self.noted_from = 0
         self.noise_from = 0
+
+    def end_samples(self) -> None:
+        """Cancel the requests to the model that are open, and wait a moment for their usage. Afterwards each has its
+        notice.
+        """
+        until = time.monotonic() + _CANCEL_SECONDS
+        for sample in self.sampling:
+            sample.end_with_call(max(0.0, until - time.monotonic()))
 
     def belong_to(self, request: InvocationRequest) -> None:
         """Take over which attempt this is, for its records."""
@@ -209,8 +221,8 @@ class McpTraffic:
         """Forget an exchange whose caller no longer waits."""
         if exchange.id is not None:
             self._open.pop(exchange.id, None)
-        for cancel in exchange.sampling:
-            cancel.set()
+        for sample in exchange.sampling:
+            sample.cancel.set()
 
     @property
     def only_open(self) -> McpExchange | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from cogcli.base.calls import (
@@ -15,6 +15,7 @@ from cogcli.base.calls import (
     SampleNotice,
     SampleReply,
     SampleRequest,
+    ServiceChange,
     ServiceNotice,
 )
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
@@ -117,8 +118,7 @@ class Engine:
         earlier_calls: EarlierCalls | None = None,
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,
-        service_changes: deque[ServiceNotice | PageNotice | QuestionNotice | SampleNotice]
-        | None = None,
+        service_changes: deque[ServiceChange] | None = None,
         snapshots: SnapshotWriter | None = None,
         lines: LineSink | None = None,
         limits: LimitAccount | None = None,
@@ -228,31 +228,32 @@ class Engine:
         for each in due:
             each.run.emit(each.draft, durable=each.durable)
 
-    def append_service_changes(self, run_id: str) -> None:
+    def append_service_changes(self, run_id: str, *, has_ended: bool = False) -> None:
         """Append the pending starts and stops of services, the pages that calls have read, the answered
-        questions and the requests to the model. A change without a call is assigned to the run `run_id`.
+        questions and the requests to the model. A change without a call is assigned to the run `run_id`. If the run
+        `has_ended`, what an abandoned call reports late is dropped: only services stop after the end of a run.
         """
         while self._service_changes:
             change = self._service_changes.popleft()
-            if isinstance(change, PageNotice):
-                read = CallPage(**change.to_payload())
-                self._append_to_sink(draft_of(read, change.run_id, step_id=change.step_id))
-                continue
-            if isinstance(change, QuestionNotice):
-                for draft in _answered_question_drafts(change, f"in_{self.ids.ulid()}"):
-                    self._append_to_sink(draft)
-                continue
-            if isinstance(change, SampleNotice):
-                self._append_to_sink(_sample_draft(change))
-                continue
-            service, protocol = change.service_id, change.protocol
-            if change.step_id:
-                started = ServiceStarted(service=service, protocol=protocol)
-                self._append_to_sink(draft_of(started, change.run_id, step_id=change.step_id))
-            else:
-                reason = change.reason or None
-                stopped = ServiceStopped(service=service, protocol=protocol, reason=reason)
-                self._append_to_sink(draft_of(stopped, run_id))
+            is_stop = isinstance(change, ServiceNotice) and not change.step_id
+            for draft in self._change_drafts(change, run_id) if is_stop or not has_ended else ():
+                self._append_to_sink(draft)
+
+    def _change_drafts(self, change: ServiceChange, run_id: str) -> Sequence[Draft]:
+        """Return the events of a change."""
+        if isinstance(change, PageNotice):
+            read = CallPage(**change.to_payload())
+            return (draft_of(read, change.run_id, step_id=change.step_id),)
+        if isinstance(change, QuestionNotice):
+            return _answered_question_drafts(change, f"in_{self.ids.ulid()}")
+        if isinstance(change, SampleNotice):
+            return (_sample_draft(change),)
+        service, protocol = change.service_id, change.protocol
+        if change.step_id:
+            started = ServiceStarted(service=service, protocol=protocol)
+            return (draft_of(started, change.run_id, step_id=change.step_id),)
+        stopped = ServiceStopped(service=service, protocol=protocol, reason=change.reason or None)
+        return (draft_of(stopped, run_id),)
 
     def observe(self, apply: Callable[[Event], None]) -> None:
         """Pass each further event to `apply` before the listener receives it."""

@@ -155,7 +155,7 @@ def execute(
         )
     finally:
         engine.runner.close(0.0 if engine.loop.grace_over else GRACE_SECONDS)
-    engine.append_service_changes(run_id)
+    engine.append_service_changes(run_id, has_ended=True)
     return finished
 
 

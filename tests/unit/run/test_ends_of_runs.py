@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from fakes.runner import Gate, ScriptedRunner, gives, member, raises
-from fakes.runs import Ran, Running
+from fakes.runs import RUN_ID, Ran, Running, engine_for, request
 from fakes.specs import capability, skill, step
 from support.waiting import wait_until
 
+from cogcli.base.calls import PageNotice, SampleNotice, ServiceNotice
 from cogcli.base.errors import EffectInDoubtError, ServerFaultError
+from cogcli.run.engine.run import execute
 
 READ, FAILS, CONFIRMED = (
     capability("c.read"),
@@ -187,3 +189,28 @@ def test_a_nested_run_that_waits_ends_before_the_step_that_another_target_won() 
     assert (result.outcome.status, sorted(ended)) == ("ok", sorted(begun))
     kinds = [(event.step_id or "", str(event.event_type)) for event in result.sink.events]
     assert kinds.index(("s#waits", "run.terminated")) < kinds.index(("s", "step.completed"))
+
+
+class LateRunner(ScriptedRunner):
+    """Services that report something when they are closed: what an abandoned call did, and that they stopped."""
+
+    engine: Any = None
+
+    def close(self, grace: float) -> None:
+        super().close(grace)
+        sample = SampleNotice(
+            RUN_ID, "first", "c.read", "b", "asks", 1, 1, None, None, 5, "call.timeout", "late"
+        )
+        page = PageNotice(RUN_ID, "first", 1, 2, 10, 20, "https://h.example", 200, 5, 5)
+        started = ServiceNotice("asks", "mcp", RUN_ID, "first")
+        stopped = ServiceNotice("asks", "mcp")
+        self.engine._service_changes.extend([sample, page, started, stopped])
+
+
+def test_after_the_end_of_a_run_services_stop_and_no_call_reports_anything() -> None:
+    runner = LateRunner({"c.read": [gives(y=1)]})
+    made = skill(wait("first", "c.read"))
+    engine = runner.engine = engine_for(runner, [READ], [made])
+    execute(engine, engine.plan_of(made.id), request(), RUN_ID)
+    names = [str(event.event_type) for event in engine.sink.events]
+    assert names[names.index("run.terminated") + 1 :] == ["service.stopped"]
