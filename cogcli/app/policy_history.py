@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.agent_events import DecisionRecorded
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
 from cogcli.declarations.pack_spec import Pack
@@ -81,6 +82,18 @@ def find_packs(catalog: Catalog, request: PolicyRequest) -> tuple[Pack, tuple[Pa
         found.append(pack)
     primary, *others = found
     return compose(primary, others), tuple(others)
+
+
+def read_ended_decision(directory: Path) -> DecisionRecorded | None:
+    """Return the end of an agent's decision, from the log; None if the run has none.
+
+    Raise the errors of `read_governed_log`."""
+    ended = None
+    with closing(iterate_events(directory, whole=True)) as events:
+        for event in events:
+            if event.event_type == DecisionRecorded.event.name:
+                ended = read_record(DecisionRecorded, event.payload)
+    return ended
 
 
 def is_shadow_run(directory: Path) -> bool:

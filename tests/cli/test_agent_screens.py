@@ -163,6 +163,9 @@ def test_what_is_asked_of_an_episode_without_steps_is_told(desk: Project) -> Non
         "the pack decided about no call of this run, which ended as refused: must_refuse:card"
         in explained
     )
+    next(desk.root.rglob("decision.json")).write_text("{}")
+    altered = desk.run("policy", "explain", "@last").assert_ok().err
+    assert "which ended as refused" in altered, "the log says so, not the document"
     _asked(desk, "allowed").assert_ok()
     why = desk.run("trace", "--why", "outputs.response").assert_ok().out
     assert why == "outputs.response ← turn 1 (reply of order_status)\n"

@@ -13,7 +13,12 @@ from cogcli.app.episodes import find_all
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack, run_rule_tests
 from cogcli.app.policy_comparison import EpisodeComparison, compare_logs, read_log_for_comparison
 from cogcli.app.policy_explanation import explain_episode
-from cogcli.app.policy_history import GovernedLog, is_shadow_run, read_governed_run
+from cogcli.app.policy_history import (
+    GovernedLog,
+    is_shadow_run,
+    read_ended_decision,
+    read_governed_run,
+)
 from cogcli.app.policy_prover import prove_packs
 from cogcli.app.spooled_values import SpooledValues
 from cogcli.base.errors import NO, OK, PENDING, VETOED, UnusableEnvironment, UsageError
@@ -32,10 +37,7 @@ from cogcli.cli.policy_screen import (
     proof_lines,
 )
 from cogcli.declarations.pack_spec import Pack
-from cogcli.declarations.reading import read_record
-from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.episode.decision import read_summary
 from cogcli.policy.pack_diff import diff_packs
 from cogcli.policy.policy_proof import EQUAL
 from cogcli.policy.rule_coverage import cover_rules
@@ -188,16 +190,9 @@ def _explain_no_decision(directory: Path) -> str:
     """Return why no call of a run was decided by a pack."""
     if read_governed_run(directory) is None:
         return "no pack decided about a call of this run"
-    ended = read_record(EndedDecision, read_summary(str(directory)))
-    reason = f", which ended as {ended.status}: {ended.status_reason}" if ended.status else ""
+    ended = read_ended_decision(directory)
+    reason = f", which ended as {ended.status}: {ended.status_reason}" if ended else ""
     return f"the pack decided about no call of this run{reason}"
-
-
-class EndedDecision(Record):
-    """The end of an agent's decision."""
-
-    status: str = ""
-    status_reason: str = ""
 
 
 def _explained_calls(directory: Path, step: str | None) -> SpooledValues:
