@@ -180,12 +180,13 @@ class Mcp:
                 portal.wait, limits, session.call, link, request.operation, params, exchange,
                 self._progress_of(request),
             )  # fmt: skip
-            try:
-                answer = _result_of_call(
-                    lambda: call(limits.within(limits.seconds)), link, exchange
-                )
-            finally:
-                exchange.end_samples()
+            with limits.cancel.on_cancel(exchange.drop_samples):
+                try:
+                    answer = _result_of_call(
+                        lambda: call(limits.within(limits.seconds)), link, exchange
+                    )
+                finally:
+                    exchange.end_samples()
             meta = _complete_record(about, link, exchange, began, answer)
             self._require_finished(request, answer, meta)
             result = result_as_tool(request.operation, answer)

@@ -125,6 +125,8 @@ class SamplingRelay:
             raise SampleRefused("call.rejected", text)
         sample = self._open_sample(exchange)
         try:
+            if exchange.has_ended:  # asked late: the end of a call goes through the list
+                raise SampleRefused("call.timeout", "the call has ended")
             _require_call(exchange)
             request = _read_request(self._mask(params.model_dump(by_alias=True, mode="json")))
             sample.request = request._replace(seconds=_seconds_left(exchange))

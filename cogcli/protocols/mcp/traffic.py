@@ -135,16 +135,23 @@ class McpExchange:
         """The requests of the server to the model, for the log and the usage of the attempt."""
         self.sampling: list[OpenSample] = []
         """The requests of the server to the model, open and ended."""
+        self.has_ended = False
+        """Whether the call has ended for whom it was made, so that no request to the model is sent."""
         self.noted_from = 0
         self.noise_from = 0
 
-    def end_samples(self) -> None:
-        """Cancel the requests to the model that are open, and wait a moment for their usage. Afterwards each has its
-        notice.
+    def end_samples(self, seconds: float = _CANCEL_SECONDS) -> None:
+        """Cancel the requests to the model that are open, and wait at most `seconds` for their usage. Afterwards each
+        has its notice, and no further one is sent.
         """
-        until = time.monotonic() + _CANCEL_SECONDS
+        self.has_ended = True
+        until = time.monotonic() + seconds
         for sample in self.sampling:
             sample.end_with_call(max(0.0, until - time.monotonic()))
+
+    def drop_samples(self) -> None:
+        """Give each open request to the model its notice at once: the engine no longer waits for the call."""
+        self.end_samples(0.0)
 
     def belong_to(self, request: InvocationRequest) -> None:
         """Take over which attempt this is, for its records."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 
-from cogcli.base.calls import SampleReply
+from cogcli.base.calls import Cancellation, SampleReply
 from cogcli.protocols.mcp.open_sample import OpenSample
 from cogcli.protocols.mcp.traffic import McpTraffic
 
@@ -50,3 +50,14 @@ def test_a_cancelled_request_may_still_say_what_it_used() -> None:
         traffic.end(call)
         sample.end_with_call(60.0)
     assert noted == [(REPLY, "call.transport")]
+
+
+def test_a_dropped_call_gives_each_request_its_notice_at_once() -> None:
+    noted: Noted = []
+    call = McpTraffic().open()
+    call.sampling.append(open_sample(noted))
+    cancel = Cancellation()
+    with cancel.on_cancel(call.drop_samples):
+        cancel.set()
+        assert noted == [(None, "call.timeout")], "before the engine logs the end of the call"
+    assert call.has_ended
