@@ -119,6 +119,7 @@ def test_an_invoked_agent_answers_as_its_model_writes_and_once(
     assert terminal.raw.decode().count(LONG) == 1
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(
     ("variables", "flags", "steps"),
     [
@@ -175,6 +176,7 @@ def test_ctrl_c_stops_the_answer_and_stays(chat: Any, desk: Project) -> None:
         desk.run("replay", row["episode_id"]).assert_ok()
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_that_ends_the_process_ends_the_answer_and_the_conversation(
     chat: Any, desk: Project, name: str
@@ -199,6 +201,7 @@ def test_words_before_the_first_message_say_that_nothing_was_asked(chat: Any) ->
     assert "no model reasons here" not in screen
 
 
+@pytest.mark.sampled(24)
 def test_what_waits_is_approved_by_a_role_and_not_by_the_user(chat: Any) -> None:
     terminal = chat()
     terminal.send("please refund order ord_881", PROMPT)

@@ -187,6 +187,7 @@ def test_a_question_that_is_cut_off_twice_is_charged_three_times(desk: Project) 
     assert require_governed(desk, result) == "completed"
 
 
+@pytest.mark.sampled(32)
 def test_a_message_may_come_before_the_one_that_was_cut_off_is_gone_on_with(desk: Project) -> None:
     with TinyModel(
         scripts={"talk": [HELLO, {"response": "Second."}, {"response": "Third."}]}
@@ -203,6 +204,7 @@ def test_a_message_may_come_before_the_one_that_was_cut_off_is_gone_on_with(desk
         assert require_governed(desk, each) == "completed"
 
 
+@pytest.mark.sampled(32)
 def test_a_run_that_is_killed_in_an_effect_is_gone_on_with_when_a_person_has_said_what_became_of_it(
     desk: Project,
 ) -> None:
@@ -231,6 +233,7 @@ def test_a_run_that_is_killed_in_an_effect_is_gone_on_with_when_a_person_has_sai
     assert require_governed(desk, result) == require_governed(desk, after) == "completed"
 
 
+@pytest.mark.sampled(32)
 def test_a_run_that_is_gone_on_with_is_the_only_one_of_its_conversation(
     desk: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

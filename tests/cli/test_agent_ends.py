@@ -113,6 +113,7 @@ def interrupted(desk: Project, *command: str, name: str, times: int = 2) -> int:
     return code
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(
     ("name", "times", "code"), [("SIGINT", 2, 130), ("SIGTERM", 2, 143), ("SIGTERM", 1, 143)]
 )
@@ -193,6 +194,7 @@ def test_an_effect_in_doubt_when_time_is_gone_is_decided_and_nothing_is_called(
     assert ends_with_its_decision(desk)
 
 
+@pytest.mark.sampled(24)
 def test_signs_of_life_while_a_call_is_waited_for(desk: Project) -> None:
     slow(desk, "lookup_order")
     edit(desk, BUDGET, BUDGET.replace("turns: 6", "heartbeat_ms: 50, turns: 6"))

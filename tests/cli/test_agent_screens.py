@@ -181,6 +181,7 @@ COMMANDS = (
 SAYS_NO = {"rerun": (2,), "explain": (2,), "resume": (0, 2, 5, 130)}
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "name", ["allowed", "refused", "escalates", "over-budget", "needs-finance"]
 )

@@ -56,6 +56,7 @@ def test_a_run_gives_its_outputs_and_an_episode_like_that_of_the_command(
     demo.run("replay", str(run.episode.directory)).assert_ok()
 
 
+@pytest.mark.sampled(8)
 def test_skills_are_the_rows_of_the_list(demo: Any, opened: Project) -> None:
     assert opened.skills() == demo.run("skills", "ls", "--json").json["skills"]
     assert opened.skill("demo.greet")["id"] == "demo.greet"

@@ -64,7 +64,7 @@ def scenario(project: Any, name: str, **more: Any) -> None:
     project.write(f"tooling/openapi_scenarios/{name}.json", json.dumps(value).encode())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_live_verification_names_what_answered_and_needs_a_live_service(
     project: Any, rows: WebApi
 ) -> None:
@@ -143,7 +143,7 @@ SCHEMA = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("body", "passes", "message"),
     [

@@ -42,7 +42,7 @@ def write_operation(project: Project, schema: Any, *, body: Any = None) -> None:
     project.write("api.yaml", json.dumps(document))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_nullable_recursive_and_combined_schemas_fit_their_own_fields(begun: Project) -> None:
     begun.write("api.yaml", TICKETS.read_text())
     made = bind_all(begun, "--json").assert_ok()
@@ -64,7 +64,7 @@ def test_a_large_schema_fits_itself(begun: Project) -> None:
     assert "wire." not in made.err
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_what_is_not_known_of_a_schema_is_a_note(begun: Project) -> None:
     many = {f"member_{number}": {"type": "integer"} for number in range(600)}
     body = {"type": "object", "properties": {"part": {"type": "object", "properties": many}}}

@@ -249,6 +249,7 @@ def test_a_request_waits_as_long_as_the_gate_or_the_setting_says(project: Projec
     assert late["error"]["code"] == "policy.approval"
 
 
+@pytest.mark.sampled(16)
 def test_old_waiting_runs_are_ended_but_never_one_with_an_effect_in_doubt(desk: Project) -> None:
     old, new, doubtful = _ask(desk), _ask(desk, 5 * DAY), _ask(desk, 10)
     lines = doubtful.read_text().splitlines()

@@ -57,7 +57,7 @@ def answers(project: Project) -> list[Result]:
     return [project.run(*words) for words in VIEWS]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_every_view_is_that_of_the_folder(project: Project) -> None:
     before = answers(project)
     archive_all(project)

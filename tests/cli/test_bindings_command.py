@@ -282,6 +282,7 @@ def test_of_choices_made_at_once_none_is_lost(shop: Any) -> None:
     assert active(shop) == dict(pairs)
 
 
+@pytest.mark.sampled(16)
 def test_lists_are_filtered_by_domain_channel_and_use(shop: Any) -> None:
     def ids(*words: str) -> list[str]:
         return [line.split("\t")[0] for line in shop.run(*words).assert_ok().out.splitlines()]

@@ -53,6 +53,7 @@ def test_the_seeds_are_many_and_of_every_kind() -> None:
         assert sum(count for (file, _, _), count in defects.items() if file.startswith(kind)) >= 3
 
 
+@pytest.mark.sampled(16)
 def test_every_problem_of_the_broken_project_has_a_frame_and_a_page(shop: Any) -> None:
     out = shop.run("validate").assert_exit(1).out
     assert out.count("  --> ") == sum(seeded().values())

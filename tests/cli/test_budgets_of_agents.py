@@ -39,7 +39,7 @@ def assert_same_again(desk: Project) -> None:
     desk.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_phase_that_takes_too_long_asks_a_person(desk: Project, phase: str) -> None:
     looks(desk)

@@ -82,7 +82,7 @@ def test_a_run_and_its_rerun_keep_to_the_ceilings(loops: Any) -> None:
     loops.run("rerun", "@last", env=RAISED).assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_larger_file_needs_a_setting(demo: Any) -> None:
     words = ", ".join(["x"] * 60_000)
     text = LOOPS.replace("steps:", f"metadata: {{x-words: [{words}]}}\nsteps:")

@@ -313,6 +313,7 @@ def test_doctor_fix_follows_no_link_out_of_the_project(demo: Any, tmp_path: Any)
     assert outside.read_text() == ""
 
 
+@pytest.mark.sampled(24)
 def test_doctor_says_whether_the_episodes_key_can_be_used(project: Project) -> None:
     def row() -> dict[str, Any]:
         checks = project.run("doctor", "--json").json["checks"]

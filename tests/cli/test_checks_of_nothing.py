@@ -70,6 +70,7 @@ CHECKS = (
 )
 
 
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("words", CHECKS)
 def test_a_check_that_wants_trust_names_the_command_that_helps(
     words: tuple[str, ...], shop: Project

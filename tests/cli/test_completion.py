@@ -273,6 +273,7 @@ def test_each_shell_has_a_script_and_is_answered_in_its_way(demo: Any, shell: st
     assert said[shell] in "".join(answer)
 
 
+@pytest.mark.sampled(8)
 def test_the_real_bash_completes(demo: Any) -> None:
     script = """
         source <(cogcli completion show bash)

@@ -151,6 +151,7 @@ def test_what_a_turn_was_not_given_is_looked_up_in_the_stores(
     )  # it parses; whether there is such a memory is another question
 
 
+@pytest.mark.sampled(16)
 def test_two_contexts_are_compared_block_by_block(desk: Project) -> None:
     _invoke(desk, "allowed", 0)
     _invoke(desk, "needs-finance", 5)

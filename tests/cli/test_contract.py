@@ -150,7 +150,7 @@ FAILURES: dict[str, tuple[int, str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", SUCCESSES)
 def test_success_is_one_envelope(demo: Any, name: str) -> None:
     demo.run(*GREET).assert_ok()
@@ -399,7 +399,7 @@ def test_closed_streams_hang_and_break_nothing(demo: Any, closed: str) -> None:
     demo.run("verify").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "openapi verify-errors"])
 def test_every_command_ends_with_stdin_closed(demo: Any, name: str) -> None:
     """All but one, which takes seconds, and ends so where each of its rows is looked at."""

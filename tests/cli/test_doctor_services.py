@@ -77,6 +77,7 @@ def test_a_private_network_is_proposed_only_where_it_would_help(
     assert ("network: private" in (problem["hint"] or "")) == helped
 
 
+@pytest.mark.sampled(24)
 def test_a_key_that_no_call_needs_is_a_note_and_an_error_once_one_does(project: Any) -> None:
     project.write(
         "services/local/brain.yaml",
@@ -112,6 +113,7 @@ def test_a_program_that_is_not_there_is_told(project: Any) -> None:
     assert "PATH" in found["clock"]["fix"]
 
 
+@pytest.mark.sampled(24)
 def test_an_untrusted_project_is_not_asked(project: Any) -> None:
     remote(project, "there", GONE)
     project.env["COGCLI_TRUST_PROJECT"] = "0"

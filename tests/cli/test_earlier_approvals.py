@@ -245,6 +245,7 @@ def test_an_episode_of_unknown_origin_gives_no_approval(desk: Project) -> None:
     assert (_refunds(desk), _markers(desk)) == (0, [])
 
 
+@pytest.mark.sampled(16)
 def test_a_rerun_that_was_cut_off_anywhere_has_one_effect(desk: Project) -> None:
     """Before the mark the approval is unused, after it spent until the log has it, and then used."""
     episode = _closed(desk)

@@ -44,7 +44,7 @@ def archives(project: Project) -> list[Path]:
     return sorted(runs_dir(project).glob(".archives/*"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_folders_come_back_byte_by_byte(project: Project) -> None:
     before = {directory.name: files_of(directory) for directory in project.episodes}
     names = list(before)

@@ -152,6 +152,7 @@ def test_of_runs_that_start_at_once_one_runs(nightly: Project) -> None:
     assert _posts(nightly) == ["post"]
 
 
+@pytest.mark.sampled(16)
 def test_runs_that_wait_follow_each_other(nightly: Project) -> None:
     first = _running(nightly)
     second = _begin(nightly, *NIGHTLY, "--on-conflict", "wait")

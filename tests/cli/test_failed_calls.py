@@ -70,7 +70,7 @@ def test_it_says_what_was_tried_for_how_long_and_what_needs_no_network(away: Any
     assert alone["hint"] == "is `far` running? its address is `base_url` in services/far.yaml"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("how", ["not set", "empty"])
 def test_a_variable_that_is_not_set_or_is_empty_is_told_with_its_place(away: Any, how: str) -> None:
     if how == "empty":

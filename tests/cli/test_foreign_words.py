@@ -82,6 +82,7 @@ def host(project: Any) -> Any:
     return project
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "command", ["skills ls", "doctor", "bindings explain text.content.normalize", "config show"]
 )

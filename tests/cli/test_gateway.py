@@ -69,6 +69,7 @@ def test_the_session_of_a_client_is_one_governed_run(hosted: Any) -> None:
     hosted.run("report", "@last", "-o", "page.html").assert_ok()
 
 
+@pytest.mark.sampled(12)
 def test_calls_run_at_the_same_time(hosted: Any) -> None:
     async def talk(client: Any) -> None:
         import anyio
@@ -159,6 +160,7 @@ def test_a_changed_tool_is_withheld_until_a_person_accepts_it(project: Any) -> N
     assert found["withheld"] == []
 
 
+@pytest.mark.sampled(12)
 def test_a_tool_asks_until_a_person_marks_it(project: Any) -> None:
     """What its server says of it decides nothing."""
     write_host_file(project, test=server_entry("readonly"))
@@ -229,6 +231,7 @@ def test_a_pack_decides_about_each_call(project: Any) -> None:
 GUIDE = Path(__file__).parents[2] / "docs/how-to/govern-your-agent.md"
 
 
+@pytest.mark.sampled(12)
 def test_the_guide_is_followed(project: Any) -> None:
     """`govern-your-agent`: its commands, its file, and a real server."""
     page = GUIDE.read_text(encoding="utf-8")

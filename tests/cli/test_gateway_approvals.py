@@ -58,6 +58,7 @@ async def wait_for_request(project: Any) -> str:
     raise AssertionError("no request")
 
 
+@pytest.mark.sampled(8)
 def test_a_held_call_goes_on_when_a_person_approves_it(asking: Any) -> None:
     async def talk(client: Any) -> None:
         results: list[Any] = []
@@ -83,6 +84,7 @@ def test_a_held_call_goes_on_when_a_person_approves_it(asking: Any) -> None:
     asking.run("trace", "@last").assert_ok()
 
 
+@pytest.mark.sampled(8)
 def test_a_pending_call_is_collected_once_and_a_rejected_one_is_told(asking: Any) -> None:
     async def talk(client: Any) -> None:
         given = {"text": "x"}
@@ -118,6 +120,7 @@ def test_a_pending_call_is_collected_once_and_a_rejected_one_is_told(asking: Any
     asking.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(8)
 def test_a_repeated_request_joins_the_first_and_a_key_names_one_call(asking: Any) -> None:
     mark(asking, "test", "waits", "echo")
 
@@ -147,6 +150,7 @@ def test_a_repeated_request_joins_the_first_and_a_key_names_one_call(asking: Any
     asking.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("moment", ["waiting", "calling"])
 def test_a_killed_gateway_leaves_an_episode_that_everything_reads(
     asking: Any, gateway: GatewayProcess, moment: str

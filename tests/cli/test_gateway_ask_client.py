@@ -69,6 +69,7 @@ def ledger(project: Any) -> Path:
     return ledger
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("answer", [True, False, "decline", "cancel"])
 def test_the_person_at_the_client_answers(

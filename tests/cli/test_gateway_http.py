@@ -77,6 +77,7 @@ def status_of(url: str, **headers: str) -> int:
         return error.code
 
 
+@pytest.mark.sampled(12)
 def test_each_request_needs_the_token_and_a_host_of_this_machine(
     project: Any, ledger: Path
 ) -> None:

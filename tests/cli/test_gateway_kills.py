@@ -96,7 +96,7 @@ class Client:
             self.done.add(text)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.usefixtures("hours_in_a_long_run")
 def test_no_effect_happens_twice_and_each_episode_verifies(project: Any) -> None:
     ledger = Path(project.root) / "ledger"

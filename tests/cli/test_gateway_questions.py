@@ -56,7 +56,7 @@ def ask_through(project: Any, answer: dict[str, Any], mode: str, *flags: str) ->
     return result, questions, attempt.get("notices")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_question_of_a_server_is_answered_at_the_client(hosted: Any, mode: str) -> None:
     answer = {"action": "accept", "content": {"name": "Ada"}}
@@ -66,7 +66,7 @@ def test_a_question_of_a_server_is_answered_at_the_client(hosted: Any, mode: str
     assert notices == ["the server asked: Who are you?", "the answer: accept, with name"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("answer", "action"),
     [({"action": "decline"}, "decline"), ({"action": "accept", "content": {"name": 5}}, "cancel")],
@@ -80,13 +80,13 @@ def test_a_refusal_and_an_answer_that_does_not_fit_give_nothing(
     assert len(questions) == 1
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_without_the_flag_no_server_can_ask(hosted: Any) -> None:
     result, questions, notices = ask_through(hosted, {"action": "decline"}, "auto")
     assert (result, questions, notices) == ("nobody to ask", [], None)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_an_unfinished_result_is_completed_by_the_person_at_the_client(
     project: Any, mode: str
@@ -100,7 +100,7 @@ def test_an_unfinished_result_is_completed_by_the_person_at_the_client(
     assert notices == ["the server asked: Who are you?", "the answer: accept, with name"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_an_unfinished_result_that_asks_for_a_model_is_refused(project: Any) -> None:
     write_host_file(project, test={"command": sys.executable, "args": [ASKING, "--asks=sampling"]})
     mark(project, "test", "asks")

@@ -23,7 +23,7 @@ pytest.importorskip("mcp")
 ONE = "mcp://notes/note://one"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_read_is_a_governed_call_of_its_server(project: Any) -> None:
     ledger = Path(project.root) / "ledger"
     write_host_file(
@@ -109,7 +109,7 @@ tone_and_comms: {agent: {role: clerk}}
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_rules_of_a_pack_decide_about_reads(project: Any) -> None:
     write_host_file(project, notes=server_entry("resources"))
     project.write("packs/desk/1.0.0.yaml", PACK)
@@ -128,7 +128,7 @@ def test_rules_of_a_pack_decide_about_reads(project: Any) -> None:
     project.run("verify", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_method_that_is_not_in_the_lock_is_withheld(project: Any) -> None:
     write_host_file(project, notes=server_entry())
     mark(project, "notes", "echo")
@@ -151,7 +151,7 @@ def test_a_tool_cannot_stand_in_the_place_of_a_method(project: Any) -> None:
     assert {"resources/read"} == {each["tool"] for each in found["withheld"]}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_episode_of_a_session_is_a_resource_of_its_client(project: Any) -> None:
     write_host_file(project, test=server_entry())
     mark(project, "test", "echo", "fails")
@@ -175,7 +175,7 @@ def test_the_episode_of_a_session_is_a_resource_of_its_client(project: Any) -> N
     assert types.count("call.requested") == 2
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_progress_of_a_server_reaches_the_client(project: Any) -> None:
     write_host_file(project, test=server_entry())
     mark(project, "test", "progresses")

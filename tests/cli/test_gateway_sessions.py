@@ -88,6 +88,7 @@ def test_a_session_is_sealed_after_its_calls_and_the_next_run_names_it(
     ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("flag", "reason"), [("--idle", "idle"), ("--max-age", "age")])
 def test_an_idle_or_old_session_is_sealed(
     project: Any, ledger: Path, flag: str, reason: str
@@ -115,6 +116,7 @@ def test_an_idle_or_old_session_is_sealed(
     assert ended == [reason]
 
 
+@pytest.mark.sampled(12)
 def test_a_session_of_the_same_name_names_the_one_before(project: Any, ledger: Path) -> None:
     episodes = []
 
@@ -138,6 +140,7 @@ def test_a_session_of_the_same_name_names_the_one_before(project: Any, ledger: P
     project.run("verify", "@last").assert_ok()
 
 
+@pytest.mark.sampled(12)
 def test_a_call_in_doubt_of_a_killed_session_is_not_made_again(project: Any, ledger: Path) -> None:
     gateway = GatewayProcess(project, "--session", "desk", *GOVERNED)
     try:
@@ -168,6 +171,7 @@ def test_a_call_in_doubt_of_a_killed_session_is_not_made_again(project: Any, led
     assert calls_seen(ledger, "hangs") == 2, "a person said that it did not happen"
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("choice", ["fail", "skip", "done", "open"])
 def test_a_person_decides_about_a_call_in_doubt_while_the_session_lives(
     project: Any, ledger: Path, choice: str

@@ -90,6 +90,7 @@ def test_a_denied_look_up_is_no_goal(desk: Project) -> None:
     assert_end(desk, "completed", "", goal_met=True)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "rule", [RECEIPT, '{and: [{"<": [{var: order.age_days}, 30]}, {"==": [{var: outputs.receipt.amount}, 20]}]}'],
     ids=["outputs", "facts"],

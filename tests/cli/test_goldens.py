@@ -69,6 +69,7 @@ MASKS: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
 """What the example of an agent hashes to may change; each skill that is shipped changes their count."""
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", SCREENS)
 def test_screen_is_as_agreed(request: Any, name: str, mode: str) -> None:

@@ -59,6 +59,7 @@ def growing(project: Any) -> Any:
     return project
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_episode_grows_with_the_rows(growing: Any, way: str) -> None:
     told = growing.run("run", f"t.{way}", "-p", f"last={COUNT}", "-q").assert_ok().json

@@ -218,6 +218,7 @@ def test_settings_tell_what_the_host_overrides(host: Any) -> None:
     assert "host  .agent-skills  trusted  bindings services.yaml active_bindings.json\n" in shown
 
 
+@pytest.mark.sampled(16)
 def test_doctor_counts_problems_of_host_overrides_where_they_belong(host: Any) -> None:
     def details(name: str) -> list[str]:
         return next(

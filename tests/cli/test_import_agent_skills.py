@@ -148,7 +148,7 @@ def test_a_variable_without_which_nothing_can_be_called_is_to_be_set(coming: Any
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize(
     ("file", "old", "new", "place", "told"),
     [

@@ -165,6 +165,7 @@ OTHER_ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
 """What commands over the whole registry do not load."""
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("command", OTHER_ROOMS, ids=" ".join)
 def test_a_command_over_the_registry_loads_the_registry_alone(
     demo: Any, command: tuple[str, ...]
@@ -179,6 +180,7 @@ def test_a_warm_run_reads_compiled_specs(demo: Any) -> None:
     assert (demo.home / ".cache" / "cogcli" / "specs.db").is_file()
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "command", [CLEAN, ("doctor",), ("agent", "invoke", "requests/allowed.json")], ids=" ".join
 )

@@ -69,7 +69,7 @@ BLOB = re.compile("[0-9a-f]{64}")
 """Blobs are named by their content, which holds the project's place."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", BOTH)
 def test_both_ways_give_the_same_code_and_streams(
     tmp_path: Path, warm_cache: Path, name: str

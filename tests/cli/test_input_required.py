@@ -70,7 +70,7 @@ def ask(project: Any, *flags: str) -> Any:
     return result
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("effects", ["false", "true"])
 def test_the_run_waits_for_the_answer_and_continues_the_call(project: Any, effects: str) -> None:
     write_asking(project, effects=effects)
@@ -102,7 +102,7 @@ def test_the_run_waits_for_the_answer_and_continues_the_call(project: Any, effec
     project.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_declined_form_is_passed_to_the_server(project: Any) -> None:
     write_asking(project)
     ask(project)
@@ -112,7 +112,7 @@ def test_a_declined_form_is_passed_to_the_server(project: Any) -> None:
     assert (given["action"], given["answers"]) == ("decline", {"who": {}})
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_resume_without_an_answer_asks_for_nothing_twice(project: Any) -> None:
     write_asking(project, effects="true")
     ask(project)
@@ -126,7 +126,7 @@ def test_a_resume_without_an_answer_asks_for_nothing_twice(project: Any) -> None
     project.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_secret_answer_is_masked_in_the_log_and_sent_whole(project: Any) -> None:
     write_asking(project, "--field=password")
     ask(project)
@@ -139,7 +139,7 @@ def test_a_secret_answer_is_masked_in_the_log_and_sent_whole(project: Any) -> No
     project.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_items_of_a_loop_wait_each_for_its_own_answer(project: Any) -> None:
     write_asking(project, effects="true")
     project.skill(
@@ -164,7 +164,7 @@ def test_items_of_a_loop_wait_each_for_its_own_answer(project: Any) -> None:
     project.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_of_two_open_requests_each_needs_its_own_answer(project: Any) -> None:
     write_asking(project, effects="true")
     steps = [STEP.replace("id: ask", f"id: {id}").replace("s.text}}", TWO % id) for id in "ab"]
@@ -185,7 +185,7 @@ def test_of_two_open_requests_each_needs_its_own_answer(project: Any) -> None:
     project.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_continuation_that_was_cut_off_is_in_doubt(project: Any) -> None:
     write_asking(project, "--dies", effects="true")
     ask(project)
@@ -197,7 +197,7 @@ def test_a_continuation_that_was_cut_off_is_in_doubt(project: Any) -> None:
     project.run("verify", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_gate_waits_for_no_one(project: Any) -> None:
     write_asking(project)
     guard = "{mandatory_pre_gates: [{capability: desk.name.guard}]}"
@@ -222,7 +222,7 @@ def test_a_gate_waits_for_no_one(project: Any) -> None:
     assert events_named(project, "input.requested") == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_terminal_asks_for_each_field(project: Any) -> None:
     pytest.importorskip("pexpect")
     from support.terminal import Terminal
@@ -255,6 +255,7 @@ def test_a_rerun_of_a_run_that_waits_says_that_the_call_waits(project: Any) -> N
     assert done.json["outputs"] == {"text": "accept {'name': 'Ada'} state-1"}
 
 
+@pytest.mark.sampled(3)
 def test_a_rerun_at_a_terminal_asks_for_each_field(project: Any) -> None:
     pytest.importorskip("pexpect")
     from support.terminal import Terminal
@@ -272,6 +273,7 @@ def test_a_rerun_at_a_terminal_asks_for_each_field(project: Any) -> None:
     assert given["answers"] == {"who": {"name": "Ada"}}
 
 
+@pytest.mark.sampled(3)
 def test_the_inbox_names_the_run_and_the_command_that_answers(project: Any) -> None:
     write_asking(project)
     ask(project)
@@ -286,6 +288,7 @@ def test_the_inbox_names_the_run_and_the_command_that_answers(project: Any) -> N
     assert project.run("approvals", "ls", "--json").json["input_requests"] == []
 
 
+@pytest.mark.sampled(3)
 def test_a_hook_is_called_for_a_form_once(project: Any) -> None:
     write_asking(project)
     script = project.root.parent / "hook.py"
@@ -305,6 +308,7 @@ def test_a_hook_is_called_for_a_form_once(project: Any) -> None:
     ]
 
 
+@pytest.mark.sampled(3)
 def test_a_program_answers_the_form(project: Any) -> None:
     write_asking(project)
     opened = Project(project.root, environ=project.env)

@@ -188,6 +188,7 @@ def test_the_frame_comes_from_a_file_and_a_goal(echo: Any) -> None:
     )
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
 def test_bytes_that_are_no_utf8_are_refused_in_every_locale(project: Any, locale: str) -> None:
     word, env = os.fsdecode(b"text=a\xffb"), {"LC_ALL": locale}

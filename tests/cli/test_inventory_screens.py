@@ -99,7 +99,7 @@ def test_an_example_of_the_author_is_the_run_line(demo: Any) -> None:
     assert json.loads(demo.run(*words).assert_ok().out) == {"text": "A\nB"}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("kind", ["skills", "capabilities", "bindings", "services"])
 def test_the_sign_is_that_of_usable(demo: Any, kind: str) -> None:
     demo.write(
@@ -148,6 +148,7 @@ def test_a_capability_is_run_by_a_skill_that_uses_it(demo: Any) -> None:
     )
 
 
+@pytest.mark.sampled(24)
 def test_a_tag_of_a_spec_or_of_what_it_is_for_selects(demo: Any) -> None:
     for name, tag in (
         ("capabilities/demo.text.upper.yaml", "loud"),

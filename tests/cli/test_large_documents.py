@@ -52,7 +52,7 @@ def many_operations(number: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_document_of_more_than_four_mebibytes_is_bound(begun: Project) -> None:
     data = json.dumps(many_operations(1_800), indent=2)
     assert len(data) > 5 * 1024 * 1024
@@ -62,7 +62,7 @@ def test_a_document_of_more_than_four_mebibytes_is_bound(begun: Project) -> None
     begun.run("validate", "--strict").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_fault_in_a_document_of_more_than_four_mebibytes_has_its_line(begun: Project) -> None:
     document = many_operations(1_800)
     document["components"] = {"schemas": {"Last": {"$ref": "#/components/schemas/Missing"}}}
@@ -74,7 +74,7 @@ def test_a_fault_in_a_document_of_more_than_four_mebibytes_has_its_line(begun: P
     assert f"big.json:{line}:" in failed.err
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_document_of_several_files_is_bound_in_its_place(begun: Project) -> None:
     shutil.copytree(SEVERAL, begun.root / "docs")
     bind(begun, "docs/openapi.yaml", "readOrder").assert_ok()
@@ -92,7 +92,7 @@ def test_a_document_of_several_files_is_bound_in_its_place(begun: Project) -> No
     assert "`response.lines` is not described in the reply" in changed.out + changed.err
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_files_of_a_document_are_accepted_with_it(begun: Project) -> None:
     shutil.copytree(SEVERAL, begun.root / "docs")
     bind(begun, "docs/openapi.yaml", "readOrder").assert_ok()
@@ -104,7 +104,7 @@ def test_the_files_of_a_document_are_accepted_with_it(begun: Project) -> None:
     assert begun.run("config", "show", "trust", env=untold).out != trust.out
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_document_of_several_files_elsewhere_is_copied_as_one(
     begun: Project, tmp_path: Path
 ) -> None:

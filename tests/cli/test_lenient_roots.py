@@ -122,6 +122,7 @@ def test_contradictions_of_a_lenient_root_are_warnings_and_the_episode_has_them(
         vendor.run(*check, *(() if check[-1] == "--check" else ("@last",))).assert_ok()
 
 
+@pytest.mark.sampled(20)
 def test_a_strict_root_and_the_project_itself_refuse_the_same(project: Any) -> None:
     write_root(project, "reg/")
     project.write("cogcli.toml", STRICT)
@@ -141,6 +142,7 @@ def test_a_strict_root_and_the_project_itself_refuse_the_same(project: Any) -> N
     assert "flow.type" in project.run("run", "own.count", "-p", "text=x").assert_exit(3).err
 
 
+@pytest.mark.sampled(20)
 def test_a_root_does_not_call_itself_lenient_and_an_untrusted_project_calls_none(
     vendor: Any,
 ) -> None:

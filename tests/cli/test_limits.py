@@ -331,6 +331,7 @@ ASKS_OF_B = (
 ANN = ("--user", "ann")
 
 
+@pytest.mark.sampled(24)
 def test_up_to_an_amount_no_person_is_asked(project: Project) -> None:
     desk = make_limited_desk(project, ALONE, rules=f"[{SMALL}]", mode="destructive")
     desk.run("pack", "check", PACK).assert_ok()

@@ -82,6 +82,7 @@ def answer_at_terminal(project: Any, text: str, *lines: tuple[str, str]) -> dict
     return outputs
 
 
+@pytest.mark.sampled(3)
 def test_a_person_at_the_terminal_fills_in_the_form(desk: Any) -> None:
     done = answer_at_terminal(
         desk,
@@ -108,6 +109,7 @@ def test_a_person_at_the_terminal_fills_in_the_form(desk: Any) -> None:
     assert "needs your input" not in traced
 
 
+@pytest.mark.sampled(3)
 def test_an_answer_that_does_not_fit_is_asked_for_again_and_may_be_declined(desk: Any) -> None:
     schema = {"type": "object", "properties": {"age": {"type": "integer"}}}
     done = answer_at_terminal(
@@ -122,6 +124,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_and_may_be_declined(desk
     assert (given["action"], given["answers"]) == ("decline", {"question": {}})
 
 
+@pytest.mark.sampled(3)
 def test_an_address_is_shown_and_counts_once_the_person_is_done(desk: Any) -> None:
     page = {"mode": "url", "url": "https://desk.example/login", "elicitationId": "e1"}
     done = answer_at_terminal(desk, question(**page), ("[y] done", "y"))
@@ -131,6 +134,7 @@ def test_an_address_is_shown_and_counts_once_the_person_is_done(desk: Any) -> No
     assert asked["forms"][0]["url"] == page["url"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "params",
     [
@@ -147,6 +151,7 @@ def test_what_cannot_be_shown_is_declined_without_a_prompt(
     assert events_named(desk, "input.requested") == []
 
 
+@pytest.mark.sampled(3)
 def test_a_signal_at_the_prompt_ends_the_run(desk: Any) -> None:
     pytest.importorskip("pexpect")
     from support.terminal import Terminal

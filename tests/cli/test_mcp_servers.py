@@ -79,6 +79,7 @@ def clock(project: Any) -> None:
     )
 
 
+@pytest.mark.sampled(24)
 def test_the_time_server_gives_structured_content(servers: Any) -> None:
     clock(servers)
     servers.run("validate", "-C", ".").assert_ok()
@@ -89,6 +90,7 @@ def test_the_time_server_gives_structured_content(servers: Any) -> None:
     assert len(pins) == 1
 
 
+@pytest.mark.sampled(24)
 def test_a_recorded_run_replays_without_any_server(servers: Any) -> None:
     clock(servers)
     servers.run("run", "time.convert", "-p", "time=12:00").assert_ok()
@@ -110,6 +112,7 @@ def test_a_recorded_run_replays_without_any_server(servers: Any) -> None:
     assert kinds.index("service.stopped") > kinds.index("run.terminated")
 
 
+@pytest.mark.sampled(24)
 def test_a_refusal_of_the_tool_is_told_in_its_words(servers: Any) -> None:
     clock(servers)
     result = servers.run("run", "time.convert", "-p", "time=nonsense", "--json").assert_exit(1)

@@ -67,6 +67,7 @@ def test_a_fact_keeps_the_classification_of_the_capability_that_gave_it(desk: Pr
     assert {row["rules"]["data_class"] for row in tables["interaction"]} == {"pii"}
 
 
+@pytest.mark.sampled(12)
 def test_working_memory_is_written_for_the_session_and_recalled_there(desk: Project) -> None:
     invoke(desk, session_id="s1")
     kept = {

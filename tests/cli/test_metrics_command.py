@@ -51,6 +51,7 @@ def _retarget(desk: Project, targets: str) -> None:
     file.write_text(text.replace(before, f"targets: {targets}"))
 
 
+@pytest.mark.sampled(20)
 def test_all_seven_over_the_requests_of_the_example(desk: Project) -> None:
     for name in REQUESTS:
         _invoke(desk, name)

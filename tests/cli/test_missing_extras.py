@@ -72,6 +72,7 @@ def test_each_extra_is_named_where_it_is_needed(project: Any, without: Any) -> N
     assert (told["code"], told["hint"]) == ("env.extra", "pip install 'cogcli[prove]'")
 
 
+@pytest.mark.sampled(32)
 def test_the_rest_works_without_any(demo: Any, tmp_path: Any) -> None:
     demo.write("blocker/sitecustomize.py", BLOCKER)
     env = {

@@ -102,6 +102,7 @@ def test_two_sealed_episodes_of_one_id_are_told(demo: Any) -> None:
     demo.run("verify", demo.episode.name, demo.episode.name).assert_ok()
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
 def test_a_runs_directory_that_others_may_write_to_is_warned_of(demo: Any, mode: int) -> None:
     assert told(demo.run(*GREET, "-p", "text=one", "--json").assert_ok()) <= {"service.isolation"}

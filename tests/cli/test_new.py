@@ -123,6 +123,7 @@ NEW: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(
     ("words", "file"), NEW, ids=lambda each: " ".join(each) if isinstance(each, tuple) else None
 )
@@ -211,6 +212,7 @@ def test_without_a_project_nothing_is_written(project: Project, words: tuple[str
     assert files(project) == {}
 
 
+@pytest.mark.sampled(24)
 def test_all_files_are_written_or_none(begun: Project) -> None:
     begun.write("openapi.json", json.dumps(app.openapi()))
     (begun.root / "bindings").write_text("in the way")
@@ -323,6 +325,7 @@ def test_all_operations_of_an_api_are_bound_and_run(shop: Project, shop_url: str
     assert call(shop, "shop.order.plain", {}) == {"text": "some text"}
 
 
+@pytest.mark.sampled(24)
 def test_every_binding_gets_a_scenario_that_is_green(shop: Project) -> None:
     bindings = [Path(name).stem for name in created(shop.run(*ALL)) if name.startswith("bindings/")]
     for binding in bindings:
@@ -343,6 +346,7 @@ def test_every_binding_gets_a_scenario_that_is_green(shop: Project) -> None:
     shop.run("new", "scenario", bindings[0], "--json").assert_exit(2)
 
 
+@pytest.mark.sampled(24)
 def test_a_second_operation_joins_the_service_that_is_there_and_was_changed(shop: Project) -> None:
     url = ("--base-url", "http://127.0.0.1:1")
     first = ("new", "binding", "shop.order.read", "--from-openapi", "openapi.json", *url)
@@ -409,6 +413,7 @@ def test_a_capability_that_is_there_is_bound_and_kept(shop: Project) -> None:
     assert "has no input named as the required `path.order_id`" in refused.json["error"]["message"]
 
 
+@pytest.mark.sampled(24)
 def test_several_operations_and_no_address_are_answered_with_commands_that_run(
     shop: Project,
 ) -> None:
@@ -429,6 +434,7 @@ def test_a_document_outside_the_project_is_copied(shop: Project, tmp_path: Path)
     shop.run("validate", "--strict").assert_ok()
 
 
+@pytest.mark.sampled(24)
 def test_a_document_in_yaml_is_copied_and_its_private_address_is_proposed(
     begun: Project, tmp_path: Path
 ) -> None:
@@ -577,6 +583,7 @@ def test_a_service_that_is_made_anew_keeps_its_address(shop: Project) -> None:
     assert 'base_url: "http://127.0.0.1:2"' in file.read_text()
 
 
+@pytest.mark.sampled(24)
 def test_words_with_characters_that_no_spec_may_hold_are_written_without_them(
     begun: Project,
 ) -> None:

@@ -224,7 +224,7 @@ def ends(project: Any, steps: list[str]) -> Any:
     return project
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", RUNS)
 def test_what_a_run_that_ended_badly_prints_runs(project: Any, name: str) -> None:
     code, steps, flags, wanted = RUNS[name]

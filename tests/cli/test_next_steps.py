@@ -123,6 +123,7 @@ def test_an_empty_word_is_an_unset_variable_and_not_the_newest_episode(demo: Any
     )
 
 
+@pytest.mark.sampled(8)
 def test_what_the_doctor_finds_is_an_error_with_a_code(demo: Any) -> None:
     demo.write("taken", "x")
     body = demo.run("doctor", "--runs-dir", "taken", "--json").assert_exit(1).json

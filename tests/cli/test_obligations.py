@@ -76,6 +76,7 @@ def test_a_run_under_a_pack_masks_what_later_steps_get(desk: Project) -> None:
     assert payloads(desk, "step.started")[-1]["uses"] != "payments.refund", "a text is no amount"
 
 
+@pytest.mark.sampled(16)
 def test_the_answer_that_does_not_fit_is_not_quoted(desk: Project) -> None:
     hide(desk)
     path = "capabilities/payments.refund.yaml"

@@ -130,6 +130,7 @@ def tides(project: Any) -> Tides:
     return Tides(project)
 
 
+@pytest.mark.sampled(24)
 def test_every_shipped_scenario_passes_against_its_mock_server(project: Any) -> None:
     body = project.run(*VERIFY, "--all", "--json").assert_ok().json
     verdicts = {verdict["id"]: verdict for verdict in body["scenarios"]}
@@ -212,6 +213,7 @@ def test_an_undeclared_status_and_other_outputs_are_told(tides: Tides) -> None:
     }
 
 
+@pytest.mark.sampled(24)
 def test_a_refused_call_tells_why(tides: Tides) -> None:
     verdict = failing(
         tides, mock_server={"replies": [{"status": 422, "body": {"message": "no such harbour"}}]}
@@ -278,6 +280,7 @@ def test_gates_and_confirmation_do_not_stand_in_the_way(tides: Tides) -> None:
     assert tides.verify("--all")[0]["passed"]
 
 
+@pytest.mark.sampled(24)
 def test_the_fallback_of_a_binding_is_not_asked(tides: Tides) -> None:
     tides.project.write(
         "bindings/local/tide.day.predict/spare.yaml",
@@ -411,6 +414,7 @@ def notes_server() -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_live_scenarios_run_against_a_server_that_others_made(project: Any) -> None:
     service = (SHIPPED / "registry/services/mock/notes_mock.yaml").read_text()

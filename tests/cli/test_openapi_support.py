@@ -35,7 +35,7 @@ def is_about(note: str, case: dict[str, Any]) -> bool:
     return case["id"] in words
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_each_case_is_bound_noted_or_refused_as_the_page_says(project: Project) -> None:
     project.run("new", "project", ".").assert_ok()
     together = [case for case in CASES if "apart" not in case]

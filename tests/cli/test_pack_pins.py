@@ -39,6 +39,7 @@ def _version(desk: Project, version: str, **change: str) -> str:
     return desk.run("pack", "hash", f"support-desk@{version}").assert_ok().out.strip()
 
 
+@pytest.mark.sampled(24)
 def test_a_version_is_promoted_and_its_bare_id_works_wherever_a_pack_is_named(
     desk: Project,
 ) -> None:

@@ -84,7 +84,7 @@ def test_a_package_beside_the_module_is_imported_in_a_worker(beside: Any) -> Non
 MISSING = "imports `helpers.tex`: there is no `helpers/tex.py` and no `helpers/tex/__init__.py` in "
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_an_import_that_fails_is_found_before_the_run(beside: Any) -> None:
     text = (beside.root / "demo_services.py").read_text().replace("helpers.text", "helpers.tex")
     beside.write("demo_services.py", text.encode())
@@ -168,6 +168,7 @@ def test_a_program_that_looks_for_modules_itself_may_find_them(beside: Any) -> N
     assert beside.run(*RUN).assert_ok().json == {"text": "a"}
 
 
+@pytest.mark.sampled(3)
 def test_of_a_project_that_is_not_trusted_nothing_is_run(beside: Any) -> None:
     del beside.env["COGCLI_TRUST_PROJECT"]
     beside.write("helpers/text.py", "open('ran', 'w')\nfrom .gone import clean\n")

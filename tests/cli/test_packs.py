@@ -267,6 +267,7 @@ def test_a_rule_that_is_edited_under_the_same_version_is_another_policy_at_once(
     assert _events(desk, after, "run.started")[0]["pins"]["policy"] != reference
 
 
+@pytest.mark.sampled(16)
 def test_checks_of_a_pack_and_of_its_rules(desk: Project) -> None:
     desk.run("pack", "check", PACK).assert_ok()
     desk.run("policy", "test", PACK).assert_ok()

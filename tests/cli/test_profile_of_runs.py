@@ -64,6 +64,7 @@ def history(desk: Project, state: str) -> dict[str, Any]:
     return {each["predicate"]: each["value"] for each in found if "." in each["predicate"]}
 
 
+@pytest.mark.sampled(8)
 def test_a_newer_preference_counts_and_the_synthesizer_removes_what_is_over(desk: Project) -> None:
     profile = learn(desk, "auto")
     assert profile["preferences"] == {"contact": "phone"}
@@ -81,6 +82,7 @@ def test_a_newer_preference_counts_and_the_synthesizer_removes_what_is_over(desk
     desk.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(8)
 def test_where_a_person_reviews_nothing_changes_before_they_say_so(desk: Project) -> None:
     assert learn(desk, "review")["goals"] == []
     waiting = desk.run("memory", "proposals", *OWNER).assert_ok().json["proposals"]

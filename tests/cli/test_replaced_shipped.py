@@ -195,6 +195,7 @@ def test_an_agent_is_not_given_a_tool_with_less_safety_than_shipped(unsafe: Any)
     assert ("safety.weakened", "E") in {(each.code, each.severity) for each in found}
 
 
+@pytest.mark.sampled(24)
 def test_only_a_trusted_project_answers_for_a_shipped_gate(project: Any) -> None:
     """Else what is shipped would run with a gate that lets everything pass."""
     project.write(
@@ -386,6 +387,7 @@ def test_a_project_that_is_not_trusted_leaves_nothing_out(unsafe: Any) -> None:
     assert "safety.weakened" in {each["code"] for each in refused["problems"]}
 
 
+@pytest.mark.sampled(24)
 def test_leaving_out_what_is_shipped_is_a_part_of_what_was_trusted(unsafe: Any) -> None:
     del unsafe.env["COGCLI_TRUST_PROJECT"]
     unsafe.run("config", "trust").assert_ok()

@@ -56,7 +56,7 @@ def cut_before(episode: Path, event_type: str, step: str, home: str) -> None:
     vouch(episode, home)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "answers",
     [(), ("--reject", "t.asked"), ("--abort",), ("--in-doubt", "fail")],

@@ -52,7 +52,7 @@ def call(project: Project, name: str, inputs: dict[str, Any]) -> Any:
     return json.loads(project.run("run", "demo.call").assert_ok().out)["result"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_forms_are_sent_in_their_encoding(bound: Project) -> None:
     sent = {"to": "ana & bo", "body": "1=1\nü", "count": 2, "media": ["a", "b"]}
     assert call(bound, "create", sent) == sent
@@ -64,7 +64,7 @@ def test_forms_are_sent_in_their_encoding(bound: Project) -> None:
     }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_multipart_form_has_a_part_for_each_value(bound: Project) -> None:
     person = {"name": "Ana", "tags": ["x", "y"], "address": {"city": "Lund"}}
     assert call(bound, "person", person) == {
@@ -73,7 +73,7 @@ def test_a_multipart_form_has_a_part_for_each_value(bound: Project) -> None:
     }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_plain_text_is_sent_unchanged(bound: Project) -> None:
     text = '{"not": "json"}\nå'
     assert call(bound, "note", {"body": text}) == {
@@ -96,7 +96,7 @@ def test_a_form_is_recorded_with_its_media_type_and_members(bound: Project) -> N
     bound.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_bindings_of_forms_are_verified_by_the_document(bound: Project) -> None:
     for file in sorted(bound.root.glob("bindings/local/*/*.yaml")):
         bound.run("new", "scenario", Path(file).stem).assert_ok()

@@ -39,7 +39,7 @@ def test_a_body_with_required_members_that_cannot_be_sent_is_not_bound(begun: Pr
     assert not list(begun.root.glob("bindings/**/*.yaml"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_body_without_required_members_is_left_out_and_reported(begun: Project) -> None:
     made = new_binding(begun, "messages.account.ping", "Ping")
     made.assert_ok()

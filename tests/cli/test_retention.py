@@ -38,6 +38,7 @@ def _change(desk: Project, file: str, old: str, new: str) -> None:
     (desk.root / file).write_text(text.replace(old, new, 1))
 
 
+@pytest.mark.sampled(16)
 def test_what_is_older_than_its_pack_keeps_it_goes_and_nothing_else(desk: Project) -> None:
     old = _denied(desk)
     waiting, without = _refund(desk, 5, *UNDER), _refund(desk, 0)

@@ -78,7 +78,7 @@ def ask_before_each_call(project: Project) -> None:
     path.write_text(path.read_text() + "safety: {requires_confirmation: true}\n")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_typed_file_is_sent_and_only_its_digest_is_logged(desk: Project) -> None:
     for given in ("photo=@cat.png", "photo=cat.png", 'photo:="cat.png"'):
         answer = desk.run("run", "demo.send", "-p", given).assert_ok().json["answer"]
@@ -95,7 +95,7 @@ def test_a_typed_file_is_sent_and_only_its_digest_is_logged(desk: Project) -> No
     desk.run("verify", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_lists_of_files_bytes_and_ranges_of_types_are_sent(desk: Project) -> None:
     desk.write("large.bin", b"\0" * 3_000_000)
     steps = """
@@ -141,7 +141,7 @@ def test_any_name_of_a_file_stays_within_its_part(desk: Project, name: str) -> N
     assert answer["picture"]["sha256"] == DIGEST
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_what_is_no_regular_file_of_a_sane_size_is_refused_before_anything_runs(
     desk: Project,
 ) -> None:
@@ -161,7 +161,7 @@ def test_what_is_no_regular_file_of_a_sane_size_is_refused_before_anything_runs(
     assert not list(desk.root.glob(".cogcli/episodes/ep_*"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_path_that_no_person_typed_stays_in_the_project(desk: Project) -> None:
     outside = desk.home / "secret.txt"
     outside.write_text("private")
@@ -256,7 +256,7 @@ def test_a_file_that_is_gone_is_not_sent_and_one_that_is_back_is(desk: Project) 
     assert desk.run(*words).assert_ok().json["answer"]["picture"]["sha256"] == DIGEST
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_log_of_another_user_sends_nothing_by_itself(desk: Project) -> None:
     ask_before_each_call(desk)
     desk.run("run", "demo.send", "-p", "photo=cat.png").assert_exit(5)
@@ -296,7 +296,7 @@ def test_a_large_file_is_sent_in_pieces_from_a_copy(desk: Project) -> None:
     assert sent.content.closed
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_rerun_takes_over_unchanged_files(desk: Project) -> None:
     desk.run("run", "demo.send", "-p", "photo=cat.png").assert_ok()
     again = ("rerun", "@last", "--from", "send", "--effects", "send=repeat")
@@ -316,7 +316,7 @@ def test_requests_have_a_limit(desk: Project) -> None:
     assert photos == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_bindings_of_files_are_verified(desk: Project) -> None:
     for name in ("photo", "blob", "image"):
         desk.run("new", "scenario", f"openapi_desk_{name}").assert_ok()
@@ -379,7 +379,7 @@ def test_a_file_is_sent_as_a_file_or_not_at_all(
     assert says in found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_run_that_sent_a_file_becomes_a_case_that_passes_anywhere(desk: Project) -> None:
     desk.run("run", "demo.send", "-p", "photo=@cat.png", "-q").assert_ok()
     desk.run("test", "--record", "@last").assert_ok()

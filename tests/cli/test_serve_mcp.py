@@ -110,6 +110,7 @@ def text_of(result: Any) -> str:
     return text
 
 
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_lists_and_calls_skills(served: Project, mode: str) -> None:
     async def talk(client: Any) -> None:
@@ -218,7 +219,7 @@ def test_a_glob_offers_what_can_run_of_the_skills_it_matches(served: Project) ->
     over_stdio(served, talk, "--skill", "demo.s*", "--skill", "demo.a*", "--skill", "demo.upper")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(32)
 def test_ten_calls_at_once_run_eight_at_a_time(served: Project) -> None:
     async def talk(client: Any) -> None:
         results: list[Any] = []
@@ -271,7 +272,7 @@ def test_a_client_that_leaves_ends_its_runs(served: Project) -> None:
     served.run("verify", "@last").assert_ok()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(32)
 def test_a_hook_that_fails_is_a_warning_of_the_server(served: Project) -> None:
     settings = served.home / ".config/cogcli/config.toml"
     settings.parent.mkdir(parents=True)
@@ -284,6 +285,7 @@ def test_a_hook_that_fails_is_a_warning_of_the_server(served: Project) -> None:
         assert server.leave() == 0
 
 
+@pytest.mark.sampled(32)
 def test_every_call_has_its_line_and_a_cancelled_one_is_told_no_more(served: Project) -> None:
     with serving(served) as server:
         server.start()
@@ -392,7 +394,7 @@ SERVED: dict[str, Callable[[set[str]], bool]] = {
 """What holds for the names of the tools, by the flag of a line."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 def test_every_shell_line_of_the_how_to_serves_what_it_says(project: Project) -> None:
     lines = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)[0].splitlines()

@@ -117,6 +117,7 @@ def test_without_a_model_no_server_is_told_that_it_may_ask(desk: Any) -> None:
     assert (outputs["declared"], outputs["answers"][0]["error"]["code"]) == (False, -32601)
 
 
+@pytest.mark.sampled(3)
 def test_each_limit_refuses_with_its_code(desk: Any, model: TinyModel) -> None:
     picture = {"role": "user", "content": {"type": "image", "data": "", "mimeType": "image/png"}}
     long = {"role": "user", "content": {"type": "text", "text": "a" * 70_000}}
@@ -201,6 +202,7 @@ def use_model(desk: Any, name: str) -> None:
     table.write_text(re.sub(r'name = "[^"]*"', f'name = "{name}"', table.read_text()))
 
 
+@pytest.mark.sampled(3)
 def test_a_server_of_the_newest_protocol_asks_by_an_unfinished_result(
     desk: Any, model: TinyModel
 ) -> None:
@@ -280,6 +282,7 @@ def test_the_limit_of_the_call_cancels_a_request_to_the_model(desk: Any, model: 
     desk.run("verify", "@last").assert_ok()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("effects", ["false", "true"])
 def test_a_run_that_was_killed_while_the_model_answers_resumes(
     desk: Any, model: TinyModel, effects: str

@@ -65,7 +65,7 @@ def holders(*folders: Path) -> list[Path]:
     return [path for path in files if MARK.encode() in path.read_bytes()]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_login_serves_runs_until_it_is_ended(desktop: Any, desk: Desk) -> None:
     before = desktop.run("run", "demo.add", "-p", "a=2", "--json").assert_exit(3)
     assert before.json["error"]["code"] == "service.login"
@@ -124,7 +124,7 @@ def test_the_printed_command_adds_the_scopes_that_a_call_lacks(desktop: Any, des
     assert wrong.json["error"]["code"] == "usage.value"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_login_that_fails_shows_no_traceback(desktop: Any, desk: Desk) -> None:
     desk.iss = "https://id.example.org"
     failed = desktop.started("services", "login", "sums").assert_exit(3)
@@ -132,6 +132,7 @@ def test_a_login_that_fails_shows_no_traceback(desktop: Any, desk: Desk) -> None
     assert "Traceback" not in failed.out + failed.err
 
 
+@pytest.mark.sampled(3)
 def test_a_resume_says_a_missing_login_before_it_records_an_answer(desktop: Any) -> None:
     capability = desktop.root / "capabilities/demo.number.add.yaml"
     capability.write_text(capability.read_text() + "safety: {requires_confirmation: true}\n")
@@ -176,7 +177,7 @@ def test_an_agent_with_a_pack_says_a_missing_login_before_its_run(desktop: Any) 
     assert not list(desktop.root.glob(".cogcli/episodes/ep_*")), "the run began"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_guide_is_followed(desktop: Any, desk: Desk) -> None:
     services = [block for block in blocks(GUIDE) if block.named == "services/local/notes.yaml"]
     assert len(services) == 2, "for a person, and without one"
@@ -191,7 +192,7 @@ def test_the_guide_is_followed(desktop: Any, desk: Desk) -> None:
     desktop.run("services", "logout", "notes").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_ctrl_c_ends_the_wait_for_a_browser(desktop: Any) -> None:
     process = subprocess.Popen(
         [COGCLI, "services", "login", "sums", "--no-browser"], cwd=desktop.root, env=desktop.env,
@@ -207,7 +208,7 @@ def test_ctrl_c_ends_the_wait_for_a_browser(desktop: Any) -> None:
     assert holders(desktop.home) == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_project_that_is_not_trusted_uses_no_login(desktop: Any, desk: Desk) -> None:
     desktop.started("services", "login", "sums").assert_ok()
     asked = len(desk.requests)
@@ -224,7 +225,7 @@ def test_a_service_without_a_login_is_a_usage_error(desktop: Any) -> None:
     assert refused.json["error"]["code"] == "usage.value"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("keys", "code"),
     [
@@ -269,7 +270,7 @@ def test_a_login_that_cannot_work_is_an_error_of_its_file(
     assert code in {problem["code"] for problem in found["problems"]}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_damaged_login_is_forgotten(desktop: Any) -> None:
     desktop.started("services", "login", "sums").assert_ok()
     (kept,) = holders(desktop.home)

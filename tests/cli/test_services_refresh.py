@@ -116,6 +116,7 @@ def test_accepting_locks_the_tools_and_a_change_is_shown_refused_and_accepted(
     served.run().assert_ok()
 
 
+@pytest.mark.sampled(24)
 def test_a_tool_pinned_by_its_first_use_is_refused_when_it_changes_and_can_be_accepted(
     served: Served,
 ) -> None:

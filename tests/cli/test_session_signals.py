@@ -67,6 +67,7 @@ def remember(desk: Project, count: int, text: str, *, failed: bool = False) -> N
     store.close()
 
 
+@pytest.mark.sampled(16)
 def test_a_new_session_starts_and_then_it_is_resumed(desk: Project) -> None:
     invoke(desk, session_id="s1").assert_ok()
     assert events(desk)[1] == ("session_started", "s1")

@@ -141,6 +141,7 @@ def test_an_untrusted_project_starts_nothing_until_it_is_trusted(demo: Any) -> N
     demo.run(*run).assert_exit(3)
 
 
+@pytest.mark.sampled(16)
 def test_a_change_is_refused_with_its_files_and_the_command_that_accepts_them(demo: Any) -> None:
     del demo.env["COGCLI_TRUST_PROJECT"]
     run = ("run", "demo.greet", "-p", "text=hi", "-q")

@@ -66,6 +66,7 @@ def test_of_a_project_that_is_not_trusted_nothing_outside_is_read(
     assert "secret" not in done.out
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 def test_code_is_run_for_whom_all_is_trusted_and_who_said_yes(files: Project) -> None:
     step = "- {id: run, uses: code.snippet.execute, input: {code: inputs.code, language: python}, output: OUT}"

@@ -31,6 +31,7 @@ GROUPS = 20 if LONG else 4
 REQUESTS = ("needs-finance", "allowed", "over-budget")
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_whatever_a_model_says_its_run_is_governed(
     desk: Project, group: int, record_property: Callable[[str, object], None]

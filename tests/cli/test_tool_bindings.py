@@ -60,7 +60,7 @@ def write_server(project: Project, *arguments: str) -> None:
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_tool_is_bound_from_the_lock_and_runs(locked: Project) -> None:
     made = locked.run("new", "binding", "words.text.echo", "--from-mcp", "tools", "--tool", "echo")
     assert made.assert_ok().out.splitlines() == [
@@ -77,7 +77,7 @@ def test_a_tool_is_bound_from_the_lock_and_runs(locked: Project) -> None:
     assert json.loads(locked.run("run", "demo.call").assert_ok().out) == {"text": "hi"}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_all_tools_are_bound_as_with_effects_if_they_say_nothing(locked: Project) -> None:
     made = locked.run("new", "binding", "words", "--from-mcp", "tools", "--all", "--keep-going")
     assert " bound, " in made.assert_ok().err
@@ -88,7 +88,7 @@ def test_all_tools_are_bound_as_with_effects_if_they_say_nothing(locked: Project
     locked.run("validate").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_what_a_tool_claims_of_its_effects_is_a_proposal(locked: Project) -> None:
     write_server(locked, SERVER, "--readonly")
     locked.run("services", "refresh", "tools", "--accept").assert_ok()
@@ -99,7 +99,7 @@ def test_what_a_tool_claims_of_its_effects_is_a_proposal(locked: Project) -> Non
     assert "side_effects: false, idempotent: true" in text
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_locked_tools_are_shown_and_nothing_is_started(locked: Project) -> None:
     shown = locked.run("services", "show", "tools").assert_ok().out
     assert "\n  echo  Does echo.\n" in shown
@@ -117,7 +117,7 @@ def test_tools_that_nobody_accepted_are_not_bound(begun: Project) -> None:
     assert not (begun.root / "capabilities").exists()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_methods_are_bound_from_their_document(begun: Project) -> None:
     begun.write("docs/ledger.json", json.dumps(LEDGER))
     begun.write(
@@ -132,7 +132,7 @@ def test_methods_are_bound_from_their_document(begun: Project) -> None:
     begun.run("openapi", "verify-bindings", "--all", "--protocol", "openrpc").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

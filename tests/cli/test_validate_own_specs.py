@@ -47,6 +47,7 @@ def test_own_specs_are_counted_apart(project: Project) -> None:
     assert builtin.startswith("Checked 1 skill, 0 capabilities, 0 bindings, 0 services in ")
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("both", [False, True])
 def test_a_strict_check_of_a_strangers_project_goes_by_its_specs(
     project: Project, both: bool

@@ -75,6 +75,7 @@ def test_a_warning_fails_its_case_only_with_strict(demo: Any) -> None:
     assert "env.missing" in failed("--ready")
 
 
+@pytest.mark.sampled(16)
 def test_annotations_go_to_stderr_as_a_report_and_to_stdout_as_a_format(demo: Any) -> None:
     broken(demo)
     as_report = demo.run("validate", "--report", "github").assert_exit(1)
@@ -85,6 +86,7 @@ def test_annotations_go_to_stderr_as_a_report_and_to_stdout_as_a_format(demo: An
     assert f"file={GREET},line=14,col=19,endColumn=28::step `second`" in as_format.out
 
 
+@pytest.mark.sampled(16)
 def test_jsonl_gives_an_object_a_line(demo: Any) -> None:
     broken(demo)
     lines = demo.run("validate", "skills", "--format", "jsonl").assert_exit(1).out.splitlines()

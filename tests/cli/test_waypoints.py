@@ -157,7 +157,7 @@ def points(lines: list[bytes]) -> list[int]:
     return sorted({first, last, *drawn.sample(range(first, last), 40 if LONG else 3)})
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_run_killed_anywhere_continues_from_its_waypoint(looping: Any) -> None:
     episode, home = looping.episode, looping.env["HOME"]
     whole = lines_of(episode)
@@ -217,7 +217,7 @@ def damaged(data: bytes, how: str, episode: Path) -> bytes | None:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "how", ["missing", "cut", "no JSON", "another round", "another place", "another episode"]
 )

@@ -53,6 +53,7 @@ def _names(raw: dict[str, Any]) -> list[str]:
     return names
 
 
+@pytest.mark.sampled(32)
 def test_a_message_is_answered_with_the_skill_that_it_means(project: Project) -> None:
     found = _ask(project, "Summarize this text").assert_exit(1).json
     assert (found["status"], found["decision"]["status"], found["decision"]["status_reason"]) == (
@@ -106,6 +107,7 @@ def test_the_records_need_no_registry(project: Project) -> None:
     assert "--pack" not in again
 
 
+@pytest.mark.sampled(32)
 def test_an_interrupted_run_goes_on_under_its_own_pack(project: Project) -> None:
     answer = _ask(project, "Summarize this text").json["outputs"]["response"]
     project.cut_after("context.compiled")
@@ -116,6 +118,7 @@ def test_an_interrupted_run_goes_on_under_its_own_pack(project: Project) -> None
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(32)
 def test_a_dry_run_shows_the_tools(project: Project) -> None:
     shown = (
         project.run("agent", "invoke", "--message", "Summarize this", "--dry-run").assert_ok().out
@@ -135,6 +138,7 @@ def test_the_pack_is_one_that_a_file_could_hold(project: Project) -> None:
     assert set(made.permitted) == {name for name in _names(raw) if name.startswith("skill:")}
 
 
+@pytest.mark.sampled(32)
 def test_its_tools_are_the_skills_that_can_run_and_have_no_effects(project: Project) -> None:
     before = set(_names(_pack(project)))
     assert "skill:text.summarize" in before
@@ -204,6 +208,7 @@ def test_a_model_runs_a_skill_of_it(project: Project) -> None:
     project.run("replay", "@last").assert_ok()
 
 
+@pytest.mark.sampled(32)
 def test_a_run_that_was_cut_off_inside_a_skill_goes_on_there(project: Project) -> None:
     _planned(project, "skill:text.language", {"text": "It is a text."}).assert_ok()
     calls = [each["step_id"] for each in _log(project) if each["event_type"] == "step.started"]
@@ -218,7 +223,7 @@ def test_a_run_that_was_cut_off_inside_a_skill_goes_on_there(project: Project) -
     project.run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize(
     "name", ["text.content.summarize", "skill:demo.write", "skill:agent.builtin"]
 )

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sampled(3)
 CASES = all_cases()
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_case(case: Case, warm_cache: Path, tmp_path: Path) -> None:
     ran = run_case(case, warm_cache, tmp_path)

@@ -24,7 +24,7 @@ def test_no_rule_of_a_protocol_is_lost() -> None:
     assert {name: len(row.rules()) for name, row in PROTOCOLS.items() if row.rules} == COUNTS
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("id", RULES)
 def test_an_invoker_keeps_its_rule(id: str) -> None:

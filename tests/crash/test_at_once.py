@@ -39,7 +39,7 @@ def sandbox(shooting_range: Range, request: pytest.FixtureRequest) -> Sandbox:
     return shooting_range.sandbox(request.node.name)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 def test_many_processes_in_one_runs_directory_each_get_a_whole_episode(
     sandbox: Sandbox, tell: Tell
 ) -> None:

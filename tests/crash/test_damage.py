@@ -127,7 +127,7 @@ def test_a_run_with_a_torn_tail_is_gone_on_with_to_its_end(
     assert len(once) == len(set(once))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_any_flipped_bit_of_a_finished_episode_is_found(
     whole: Sandbox, flow: Flow, tell: Tell
 ) -> None:

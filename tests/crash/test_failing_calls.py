@@ -31,7 +31,7 @@ def flow(request: pytest.FixtureRequest) -> Flow:
     return found
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_call_that_fails_anywhere_breaks_no_promise(
     shooting_range: Range, judge: Judge, mode: str

@@ -37,7 +37,7 @@ def flow(request: pytest.FixtureRequest) -> Flow:
     return found
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(16)
 def test_a_run_killed_anywhere_is_gone_on_with_to_the_same_end(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
@@ -45,7 +45,7 @@ def test_a_run_killed_anywhere_is_gone_on_with_to_the_same_end(
     judge("killed while running", shooting_range.all(points))
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 def test_the_fast_path_of_plain_steps_is_killed_too(shooting_range: Range, judge: Judge) -> None:
     (flow,) = [flow for flow in FLOWS if flow.name == "plain"]
     for mode, kind in (
@@ -60,7 +60,7 @@ def test_the_fast_path_of_plain_steps_is_killed_too(shooting_range: Range, judge
         assert any(one.plain for one in outcomes)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(16)
 def test_a_run_killed_in_the_middle_of_a_write_is_recovered(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:
@@ -68,7 +68,7 @@ def test_a_run_killed_in_the_middle_of_a_write_is_recovered(
     judge("killed in the middle of a write", shooting_range.all(points))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(16)
 def test_a_run_killed_while_it_is_gone_on_with_is_gone_on_with_again(
     shooting_range: Range, judge: Judge, flow: Flow
 ) -> None:

@@ -180,7 +180,7 @@ def test_without_probes_each_doubt_is_asked_about_and_nothing_is_made_again(
     assert [what for each in wrong for what in each] == []
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 def test_a_service_that_may_yet_act_is_asked_about(bench: Bench) -> None:
     """It has begun when it is probed, and commits after that: it cannot say, and once it has committed it can."""
     sandbox = bench.sandbox("late", bench.probed)

@@ -23,7 +23,7 @@ def tmp_path(ordinary_path: Path) -> Path:
     return ordinary_path
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
 def test_a_recipe_does_what_its_page_says(recipe: Path, project: Project) -> None:
     copytree(

@@ -131,7 +131,7 @@ def guide_shell(project: Project) -> Shell:
     return Shell(project, installed=False)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 def test_readme(shell: Shell) -> None:
     shutil.copy(ROOT / "README.md", shell.root)
     shutil.copytree(ROOT / "docs/samples", shell.root / "docs/samples")
@@ -148,7 +148,7 @@ def test_readme(shell: Shell) -> None:
     assert len(shell.episodes) == 2
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 def test_tutorial(shell: Shell) -> None:
     """With the misspelling that it suggests at its end."""
     ran = written(shell, ROOT / "docs/tutorial.md")
@@ -206,6 +206,7 @@ def test_how_to(project: Project, name: str) -> None:
         assert reader.ran
 
 
+@pytest.mark.sampled(10)
 def test_anchor_episodes(shell: Shell) -> None:
     """All but the bucket: the anchor is pushed to a repository, and finds the episode that is deleted after that."""
     shell.write("cogcli.toml", "")
@@ -325,7 +326,7 @@ def test_pages_whose_files_are_of_other_tools(project: Project, name: str) -> No
         assert len(reader.ran) > 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", ["put-a-skill-under-a-pack", "ask-an-agent"])
 def test_the_pages_about_the_support_desk(desk: Project, name: str) -> None:
     with Reader(desk) as reader:
@@ -357,7 +358,7 @@ def test_writing_the_first_binding(guide_shell: Shell) -> None:
     assert '"customer":"ana"' in told.replace(" ", "")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10)
 def test_reviewing_memory(guide_shell: Shell) -> None:
     guide_shell.write("cogcli.toml", "")
     guide_shell.run("cogcli config trust --yes")
@@ -384,7 +385,7 @@ class Orders(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 def test_testing_a_skill(guide_shell: Shell) -> None:
     guide_shell.write("cogcli.toml", "")
     guide_shell.env |= {"SHOP_TOKEN": "a-token-of-no-use", "COGCLI_TRUST_PROJECT": "1"}
@@ -423,7 +424,7 @@ def test_using_a_model(guide_shell: Shell) -> None:
         assert len(server.requests) == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10)
 def test_using_a_model_in_skills(guide_shell: Shell) -> None:
     guide_shell.write("cogcli.toml", "")
     guide_shell.env["COGCLI_TRUST_PROJECT"] = "1"
@@ -470,7 +471,7 @@ def page_at_free_port(project: Project, name: str, port: str) -> Path:
     return page
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10)
 def test_verifying_bindings(project: Project) -> None:
     del project.env["COGCLI_TRUST_PROJECT"]
     page = page_at_free_port(project, "verify-bindings", "8820")
@@ -552,7 +553,7 @@ def test_going_on(project: Project) -> None:
         assert len(reader.ran) == 13
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 def test_connecting_services(project: Project) -> None:
     page = page_at_free_port(project, "connect-services", "8820")
     del project.env["COGCLI_TRUST_PROJECT"]
@@ -566,7 +567,7 @@ def test_connecting_services(project: Project) -> None:
     }
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize(
     ("name", "port"), [("sign-in-to-web-apis", "8840"), ("read-all-pages", "8841")]
 )
@@ -632,6 +633,7 @@ def shown(line: str) -> Iterator[list[str]]:
         words = []
 
 
+@pytest.mark.sampled(10)
 def test_trust(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     states = []
@@ -648,7 +650,7 @@ def test_the_page_on_trust_fits_a_screen() -> None:
     assert sum(max(1, -(-len(line) // 100)) for line in lines) <= 50
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 def test_the_shell_loops_that_follow_the_chain_and_the_checksums(shell: Shell) -> None:
     shell.write("cogcli.toml", "")
     shell.write("in.json", BRIEF)

@@ -45,7 +45,7 @@ def test_the_gateway_serves_http_as_the_page_says(project: Any) -> None:
     assert (project.root / "gateway.token").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_other_commands_that_the_page_shows_are_taken(project: Any) -> None:
     write_host_file(project, git=server_entry("resources"))
     accept = shlex.split(line_with("resources/read"))

@@ -26,7 +26,7 @@ PLAIN = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_no_page_and_no_help_has_a_banned_term(capsys: pytest.CaptureFixture[str]) -> None:
     assert prose.main() == 0
     assert capsys.readouterr().out.startswith("prose: ")

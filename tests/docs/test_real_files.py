@@ -46,7 +46,7 @@ def all_hold(sample: Sample, given: Any) -> bool:
         return False
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.skill)
 def test_a_skill_on_a_real_file(sample: Sample, project: Project) -> None:
     if sample.absence:

@@ -46,6 +46,7 @@ def toy(project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return project
 
 
+@pytest.mark.sampled(16)
 def test_a_skill_over_a_toy_protocol_validates_explains_runs_resumes_and_replays(toy: Any) -> None:
     toy.run("validate", "--strict").assert_ok()
     explained = toy.run("skills", "explain", "toy.both").assert_ok().out
@@ -73,6 +74,7 @@ def test_the_grammar_and_the_checks_of_a_toy_protocol_are_those_of_validate(toy:
     }  # fmt: skip
 
 
+@pytest.mark.sampled(16)
 def test_without_its_row_the_protocol_is_unknown(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(PROTOCOLS, "toy")
     assert "value.choice" in toy.run("validate").assert_exit(1).out

@@ -89,6 +89,7 @@ def ran(declarations: Path, script: str, *words: str, **variables: str) -> Any:
     )
 
 
+@pytest.mark.sampled(16)
 def test_its_flag_is_in_help_of_the_commands_that_take_it(declarations: Path) -> None:
     for command in ("run", "trace", "rerun", "serve mcp"):
         out = ran(declarations, COMMAND, *command.split(), "--help").stdout

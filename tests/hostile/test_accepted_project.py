@@ -234,6 +234,7 @@ def test_an_entry_of_an_earlier_version_trusts_nothing_and_every_screen_says_so(
     shop.run("run", "bank.order", "--json").assert_ok()
 
 
+@pytest.mark.sampled(16)
 def test_the_next_command_names_the_file_in_one_line(shop: Project) -> None:
     edit(shop, SEND, (SAFETY, ""))
     for line in (
@@ -606,6 +607,7 @@ def test_what_a_command_of_the_user_writes_is_accepted_with_the_project(
     assert {path.read_bytes() for path in new} <= {path.read_bytes() for path in copies(writing)}
 
 
+@pytest.mark.sampled(16)
 def test_nothing_else_is_accepted_with_what_a_command_writes(writing: Project) -> None:
     writing.run("new", "capability", "own.thing.read").assert_ok()
     edit(writing, SEND, (SAFETY, ""))

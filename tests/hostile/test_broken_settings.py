@@ -43,7 +43,7 @@ def _result(run: Any) -> tuple[Any, ...]:
     return run.code, envelope["outputs"], envelope["error"], sorted(envelope), others
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(20)
 def test_a_skill_of_the_user_runs_as_in_an_empty_directory(broken: Project) -> None:
     (empty := broken.home / "empty").mkdir()
     given = ("-p", "text=Good morning.", "--json")

@@ -132,7 +132,7 @@ def test_the_accepted_project_runs(accepted: Accepted) -> None:
     (accepted.marks / "module").unlink()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", FILES)
 def test_a_file_that_is_edited_or_removed_ends_the_trust(accepted: Accepted, kind: str) -> None:
     with accepted.changing(FILES[kind]) as path:
@@ -273,7 +273,7 @@ def test_a_changed_field_ends_the_trust(accepted: Accepted, kind: str) -> None:
             accepted.assert_ended(f"changed {field}", JSON_FILES[kind])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("key", [key for key, line in values.CONFIG.items() if line])
 def test_a_key_that_is_removed_ends_the_trust(accepted: Accepted, key: str) -> None:
     place = [line for line in values.CONFIG.values() if line].index(values.CONFIG[key])

@@ -82,7 +82,7 @@ def test_the_old_way_to_install_ran_the_checkout(checkout: Any) -> None:
     assert "pip-__main__.py" in _imported(checkout)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(24)
 @pytest.mark.slow
 @pytest.mark.parametrize("search_path", [None, ".", "", ":", "checkout"])
 def test_the_steps_of_the_action_import_nothing_from_the_checkout(
@@ -110,6 +110,7 @@ def test_the_steps_of_the_action_import_nothing_from_the_checkout(
     assert arguments == ["-C", ".", "validate", "--report", "github", "--strict", "*.toml"]
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("search_path", [None, ".", ":", "checkout"])
 def test_the_hook_imports_nothing_from_the_checkout(checkout: Any, search_path: str | None) -> None:
     (hook,) = YAML(typ="safe").load((ROOT / ".pre-commit-hooks.yaml").read_bytes())
@@ -172,7 +173,7 @@ def test_the_end_of_a_line_in_a_file_name_begins_no_command(demo: Any) -> None:
     ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(
     "search_path", ["modules", "./modules", "/nowhere:modules:", "../project/modules"]
 )

@@ -223,6 +223,7 @@ def test_a_function_cannot_leave_its_step(project: Any, case: Case) -> None:
     hold_all_episodes(project)
 
 
+@pytest.mark.sampled(24)
 def test_C04_a_module_that_may_not_be_called_is_not_even_imported(project: Any) -> None:
     command = prepared(project, "writes_on_import", "good")
     project.write(
@@ -280,6 +281,7 @@ def test_C10_a_function_that_never_returns_is_left_behind_in_time(project: Any) 
     hold_all_episodes(project)
 
 
+@pytest.mark.sampled(24)
 def test_C10_in_a_process_it_is_killed_and_uses_no_time_any_more(project: Any) -> None:
     command = prepared(
         project, "hostile_services", "endless_told", metadata="{timeout_seconds: 1.5}"

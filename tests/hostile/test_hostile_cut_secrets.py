@@ -225,6 +225,7 @@ def test_what_an_mcp_server_says(project: Any, way: str) -> None:
     run(project, *mcp_project(project, way))
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.slow
 def test_what_tools_are_locked_and_pinned_as(project: Any) -> None:
     command = mcp_project(project, "misfit")

@@ -101,6 +101,7 @@ def test_what_is_no_document_is_told_with_its_place(begun: Project, value: Any) 
     assert error["code"] in ("wire.document", "usage.value", "usage.flag", "input.file"), error
 
 
+@pytest.mark.sampled(24)
 def test_a_remote_reference_is_never_fetched(begun: Project) -> None:
     with serving(lambda conversation: None) as server:
         for target in (
@@ -136,6 +137,7 @@ def test_an_address_that_the_document_may_not_name_is_refused(
     assert word in error["message"]
 
 
+@pytest.mark.sampled(24)
 def test_texts_of_others_stay_texts(begun: Project) -> None:
     paths = {}
     for number, text in enumerate(HOSTILE):
@@ -213,6 +215,7 @@ def test_ids_of_operations_lead_nowhere(begun: Project) -> None:
     assert "already" in told
 
 
+@pytest.mark.sampled(24)
 def test_credentials_come_from_variables_named_after_the_service(begun: Project) -> None:
     schemes = {
         "OPENAI_API_KEY": {"type": "http", "scheme": "bearer"},
@@ -276,6 +279,7 @@ ODD: tuple[Any, ...] = (
 SCHEMAS = (*SOUND, *ODD)
 
 
+@pytest.mark.sampled(24)
 def test_any_schema_is_bound_or_refused(begun: Project) -> None:
     components = {
         "schemas": {

@@ -298,6 +298,7 @@ def test_completion_reaches_nothing(prey: Prey) -> None:
         ).assert_nothing_left()
 
 
+@pytest.mark.sampled(32)
 def test_doctor_asks_the_addresses_of_the_user_alone(prey: Prey) -> None:
     outcome = prey.run("doctor", "--net")
     asked = [packet.data for packet in outcome.sent if packet.port != 53]
@@ -316,6 +317,7 @@ def test_a_shipped_skill_runs_as_in_an_empty_directory(prey: Prey, words: tuple[
     assert "config trust" not in prey.machine.run(empty, *words[:-1]).err
 
 
+@pytest.mark.sampled(32)
 def test_a_refusal_names_the_flag_and_the_trust_and_the_flag_helps(prey: Prey) -> None:
     refused = prey.run("run", "trap.api", "--json").assert_nothing_left()
     assert refused.json["error"]["code"] == "service.untrusted"
@@ -550,6 +552,7 @@ def test_a_place_that_is_a_link_is_not_followed(machine: TrapMachine, place: str
 # -- with trust: the trap is one ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(32)
 def test_with_trust_the_same_values_reach_everything(machine: TrapMachine) -> None:
     prey = Prey(machine, "trusted", shipped=True)
     skills = [f"trap.{values.slug(name)}" for name in prey.project.services]

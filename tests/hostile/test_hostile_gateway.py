@@ -55,6 +55,7 @@ def peak_kilobytes(gateway: GatewayProcess) -> int:
     return int(line.split()[1])
 
 
+@pytest.mark.sampled(12)
 def test_lists_of_resources_are_bounded_and_no_server_stands_in_for_another(project: Any) -> None:
     write_host_file(project, many=server_entry("resources=5000"), other=server_entry("resources=1"))
     mark(project, "other", "resources/read")
@@ -73,6 +74,7 @@ def test_lists_of_resources_are_bounded_and_no_server_stands_in_for_another(proj
     talk_to_gateway(project, talk, "--hold", "0")
 
 
+@pytest.mark.sampled(12)
 def test_a_title_is_that_of_the_annotations_which_are_pinned(project: Any) -> None:
     write_host_file(project, test=server_entry("titled"))
 
@@ -176,6 +178,7 @@ FORGED = {
 }
 
 
+@pytest.mark.sampled(12)
 def test_a_hostile_client_gets_nothing_past_the_gateway(
     project: Any, ledger: Path, gateway: GatewayProcess
 ) -> None:

@@ -142,6 +142,7 @@ except ResponseMappingError as error:
 """
 
 
+@pytest.mark.sampled(8)
 def test_H09_a_compressed_bomb_takes_no_memory(project: Any) -> None:
     squeezer = zlib.compressobj(1, wbits=31)
     bomb = b"".join(squeezer.compress(bytes(1_000_000)) for _ in range(300)) + squeezer.flush()

@@ -176,6 +176,7 @@ def nested_schema(levels: int) -> str:
     return json.dumps(schema)
 
 
+@pytest.mark.sampled(16)
 def test_L23_a_schema_that_doubles_with_every_level_is_refused(demo: Any) -> None:
     for levels, accepted in ((2, True), (6, False)):
         demo.skill(
@@ -209,6 +210,7 @@ def test_L26_a_condition_of_five_thousand_parentheses_is_refused(demo: Any) -> N
         assert not demo.episodes
 
 
+@pytest.mark.sampled(16)
 def test_a_folder_of_many_files_is_an_episode_with_many_findings(demo: Any) -> None:
     demo.run("run", "demo.greet", "-p", "text=hi").assert_ok()
     for number in range(5000):

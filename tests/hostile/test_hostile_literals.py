@@ -80,14 +80,14 @@ def _is_nowhere(project: Project, file: Path) -> str:
     return told
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_literal_of_a_service_is_told_by_its_place_alone(project: Project, name: str) -> None:
     file = project.write("services/a.yaml", SERVICES[name].replace("SECRET", SECRET).encode())
     assert "secret.literal" in _is_nowhere(project, file)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_literal_where_nothing_of_its_kind_stands_is_not_shown_either(
     project: Project, name: str

@@ -236,7 +236,7 @@ sys.exit(code)
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(16)
 def test_M04_a_frame_beyond_the_cap_fails_the_call_and_ends_the_server(make: Make) -> None:
     tools = make()
     wrap = (sys.executable, "-S", "-c", PEAK)
@@ -294,7 +294,7 @@ def test_M20_what_a_server_left_running_is_killed_with_it(make: Make) -> None:
     assert "left 3 of its processes running" in warning["message"]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(16)
 @pytest.mark.skipif(sys.platform != "linux", reason="guards need Linux")
 def test_M20_nothing_of_a_server_lives_on_when_the_command_is_killed(make: Make) -> None:
     tools = make("--deaf")

@@ -304,7 +304,7 @@ def require_headers(episode: Path) -> None:
         assert len(found) == len(set(found)), found
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_ends_without_an_effect_that_nobody_approved(desk: Project, name: str) -> None:
     attack = ATTACKS[name]
@@ -335,6 +335,7 @@ def paused(desk: Project, server: TinyModel) -> Result:
     return ask(desk).assert_exit(5)
 
 
+@pytest.mark.sampled(24)
 def test_a_model_that_pays_again_after_an_approval_asks_again(desk: Project) -> None:
     with_ledger(desk)
     smaller = call("payments.refund", order_id="ord_881", amount=239.0)

@@ -122,7 +122,7 @@ def test_X09_a_cell_that_a_spreadsheet_would_compute_is_text(demo: Any, begin: s
     assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "env", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}]
 )

@@ -64,6 +64,7 @@ def test_the_trap_sees(machine: TrapMachine, name: str) -> None:
     assert any(escape.startswith(expected) for escape in outcome.escapes), outcome
 
 
+@pytest.mark.sampled(16)
 def test_the_trap_is_silent_where_nothing_leaves(machine: TrapMachine) -> None:
     outcome = machine.run(
         machine.project("silent"), "run", "text.profile", "-p", "text=Some words here."

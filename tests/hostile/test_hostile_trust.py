@@ -634,6 +634,7 @@ def _move_skill(trap: Trap, tag: str) -> None:
     trap._write(trap.root / PLACES[tag] / own, (trap.project.root / own).read_text())
 
 
+@pytest.mark.sampled(24)
 def test_a_root_that_the_person_names_is_trusted_whoever_else_names_it(tmp_path: Path) -> None:
     with trapped(tmp_path) as trap:
         trap.run("run", "canary.reg-thread", "--registry", "reg")

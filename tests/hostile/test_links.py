@@ -500,6 +500,7 @@ def swaps(untrusted: Project, outside: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("gc", "--keep", "0", "--yes"), BRIEF], ids=["gc", "run"])
 def test_a_link_that_is_made_meanwhile_is_not_followed(

@@ -65,6 +65,7 @@ def hostile(machine: TrapMachine) -> Path:
     return project
 
 
+@pytest.mark.sampled(24)
 def test_the_commands_of_the_readme_work_in_a_fresh_clone(machine: TrapMachine) -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")

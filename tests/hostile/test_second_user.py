@@ -70,7 +70,7 @@ def team() -> Iterator[Team]:
     shutil.rmtree(place)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_second_user_signs_and_the_first_continues(team: Team) -> None:
     team.runner.cogcli(*REFUND, cwd=team.root).assert_exit(5)
     asked = team.approver.cogcli("approvals", "ls", "--json", cwd=team.root).assert_ok().json
@@ -100,7 +100,7 @@ def _is_folder(root: Path, name: str) -> bool:
     return (root / name).is_dir()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_group_may_use_all_of_an_episode_and_what_lies_beside_it(team: Team) -> None:
     team.runner.cogcli(*REFUND, "--exclusive", "nightly", cwd=team.root).assert_exit(5)
     asked = team.runner.cogcli("approvals", "ls", "--json", cwd=team.root).json["approvals"][0]
@@ -119,7 +119,7 @@ def test_the_group_may_use_all_of_an_episode_and_what_lies_beside_it(team: Team)
     assert groups == {GROUP}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_an_archive_that_one_member_writes_is_read_and_taken_apart_by_the_other(team: Team) -> None:
     team.runner.cogcli(*REFUND, cwd=team.root).assert_exit(5)
     team.runner.cogcli("resume", "@last", "--abort", "-q", cwd=team.root).assert_ok()
@@ -133,7 +133,7 @@ def test_an_archive_that_one_member_writes_is_read_and_taken_apart_by_the_other(
     assert taken == {"0o2770", "0o660"}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_without_the_setting_an_episode_is_for_its_user_and_others_are_told_whose_it_is(
     team: Team,
 ) -> None:
@@ -159,7 +159,7 @@ def test_without_the_setting_an_episode_is_for_its_user_and_others_are_told_whos
     assert team.runner.cogcli("ls", "--json", cwd=team.root).json["unreadable"] == 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_an_unsigned_answer_of_another_user_needs_the_first_to_say_so(team: Team) -> None:
     """The approver edits the settings of their own, not those of the user who runs."""
     team.approver.settings("")
@@ -172,7 +172,7 @@ def test_an_unsigned_answer_of_another_user_needs_the_first_to_say_so(team: Team
     assert team.events("approval.granted") == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_log_that_another_member_replaced_is_not_continued(team: Team) -> None:
     team.runner.cogcli(*REFUND, cwd=team.root).assert_exit(5)
     asked = team.approver.cogcli("approvals", "ls", "--json", cwd=team.root).json["approvals"][0]
@@ -201,7 +201,7 @@ def test_the_other_users_of_a_machine_see_nothing(team: Team) -> None:
     assert b"Permission denied" in done.stderr
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_guide_is_followed_by_two_users(team: Team) -> None:
     page = Path(__file__).parents[2] / "docs/how-to/approve-as-a-second-person.md"
     found = list(blocks(page))

@@ -297,7 +297,7 @@ sys.exit(start())
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_crash_tells_no_secret(echoing: Echoing, tmp_path_factory: Any) -> None:
     message = tmp_path_factory.mktemp("message") / "text"
     message.write_text("\n".join(echoing.echoes))

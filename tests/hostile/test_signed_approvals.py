@@ -113,7 +113,7 @@ def test_only_a_signed_answer_of_the_right_person_is_recorded(desk: Signed) -> N
     run("replay", "@last").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_signature_that_was_altered_permits_nothing_and_verify_says_so(desk: Signed) -> None:
     other, other_id = desk.ask()
     desk.approve(other_id).assert_ok()
@@ -147,7 +147,7 @@ def test_a_signature_that_was_altered_permits_nothing_and_verify_says_so(desk: S
         assert refunds(episode) == 0, change.__name__
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_key_that_no_longer_counts_at_the_resumption_permits_nothing(desk: Signed) -> None:
     for later in (
         person("ann", desk.ann, revoked=desk.ann),

@@ -191,6 +191,7 @@ def test_a_path_in_a_file_of_inputs_counts_no_more_when_the_run_goes_on(
     assert project.run("rerun", "@last", "--json").json["error"]["code"] == "service.untrusted"
 
 
+@pytest.mark.sampled(16)
 def test_what_nothing_vouches_for_in_the_run_of_an_agent_is_refused(
     host: tuple[Project, LoopbackHost],
 ) -> None:

@@ -376,6 +376,7 @@ def test_a_pack_of_the_project_does_not_govern_a_shipped_skill(hostile: Hostile)
     assert "cogcli config trust" in error["next"]
 
 
+@pytest.mark.sampled(16)
 def test_the_commands_of_the_readme_run_in_a_clone_that_is_not_trusted(hostile: Hostile) -> None:
     """A clone of this repository next to an installed package: its skills have the ids of those that are shipped."""
     from shutil import copytree
@@ -418,7 +419,7 @@ def _cases(project: Project, id: str, inputs: dict[str, Any]) -> None:
     project.write(f"skills/local/{domain}/{slug}/tests/cases.yaml", json.dumps(cases))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("steps", [READER, SENDER])
 def test_no_check_reads_or_sends_what_lies_elsewhere(hostile: Hostile, steps: str) -> None:
     """Cases and examples of a hostile clone name any file as an input."""
@@ -509,6 +510,7 @@ def test_a_typed_folder_is_read_as_a_typed_file_is(hostile: Hostile) -> None:
     )  # the link leads out of the folder
 
 
+@pytest.mark.sampled(16)
 def test_a_program_that_uses_the_library_types_its_inputs(hostile: Hostile) -> None:
     import subprocess
     import sys

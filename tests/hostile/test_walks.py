@@ -90,7 +90,7 @@ def require_size_error(done: subprocess.CompletedProcess[bytes], root: Path) -> 
     assert error["hint"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("trust", ["", "1"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_huge_tree_is_an_error_that_names_its_root(

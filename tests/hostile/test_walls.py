@@ -388,6 +388,7 @@ def on_machine_without_wall(project: Project, *arguments: str) -> subprocess.Com
     )
 
 
+@pytest.mark.sampled(8)
 def test_without_a_wall_what_needs_one_is_not_eligible_and_says_why(project: Project) -> None:
     step = (
         "- {id: run, uses: code.snippet.execute, input: {code: inputs.code, language: python},"
@@ -416,7 +417,7 @@ def test_without_a_wall_what_needs_one_is_not_eligible_and_says_why(project: Pro
     project.run("run", "demo.spend", "-p", "what=nothing").assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 def test_without_a_wall_doctor_says_so_and_parsers_keep_their_limits(
     project: Project, ordinary_path: Path
 ) -> None:

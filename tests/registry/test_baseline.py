@@ -176,6 +176,7 @@ def write(path: Path, spec: Any) -> None:
     path.write_text(json.dumps(spec), encoding="utf-8")  # which is YAML, too
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 def test_neither_a_binding_of_ours_nor_a_skill_of_theirs_has_an_error(guide: Path) -> None:
     layers = layers_for(project=str(guide), project_trusted=True)
@@ -192,7 +193,7 @@ def test_neither_a_binding_of_ours_nor_a_skill_of_theirs_has_an_error(guide: Pat
     assert all(message.endswith("so this one is left out") for message in dropped)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 def test_each_skill_of_theirs_runs(
     guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -97,7 +97,7 @@ def laid(tmp_path_factory: pytest.TempPathFactory) -> Laid:
     return Laid(tmp_path_factory.mktemp("guide"))
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 def test_nothing_of_it_or_of_ours_is_an_error(laid: Laid) -> None:
     found = check(laid.catalog)
@@ -106,7 +106,7 @@ def test_nothing_of_it_or_of_ours_is_an_error(laid: Laid) -> None:
     assert len(files) == len(CAPABILITIES) + len(SKILLS), "all of it replaces something of ours"
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 def test_each_skill_runs_or_says_what_it_needs_and_what_to_do(laid: Laid) -> None:
     """And what is said is what a run would be refused with: the two never differ."""
@@ -142,6 +142,7 @@ def kinds(needs: tuple[MissingRequirement, ...]) -> set[str]:
     return {need.kind for need in needs}
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 def test_what_is_said_to_run_does(project: Any, laid: Laid) -> None:
     """One skill that calls each of those in turn: what starts, and calls all of them."""

@@ -36,7 +36,7 @@ def test_secrets_are_found_and_nothing_else() -> None:
     assert len({score.kind for score in scores}) == 13
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_languages_are_told() -> None:
     for score in language_scores():
         assert score.right + score.missed == 100

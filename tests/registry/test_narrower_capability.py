@@ -31,6 +31,7 @@ def narrow(project: Any) -> Any:
     return project
 
 
+@pytest.mark.sampled(12)
 def test_a_skill_with_those_fields_runs(narrow: Any) -> None:
     text = (
         "The ships wait in the bay until the harbour opens, and the tugs bring them in one by one."

@@ -37,7 +37,7 @@ def left(checked: Iterable[SpecResult]) -> dict[str, str]:
     }
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 def test_each_capability_keeps_its_contract(host: LoopbackHost) -> None:
     """Each example through each binding that can be called here, and wrong inputs refused before any call."""
@@ -61,7 +61,7 @@ def test_each_skill_runs(host: LoopbackHost) -> None:
     assert "GET http://example.org/" in host.requests
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     """Without a model, a service of the host and the network."""

@@ -43,7 +43,7 @@ def test_a_script_is_a_command(name: str, tmp_path: Path) -> None:
     assert f"cogcli {SCRIPTS[name]}" in done.stdout
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 def test_a_report_file_gets_its_folder(tmp_path: Path) -> None:
     words = ("text.section.split", "--report-file", "artifacts/smoke_report.json")
@@ -53,7 +53,7 @@ def test_a_report_file_gets_its_folder(tmp_path: Path) -> None:
     assert report["counts"] == {"total": 1, "passed": 1, "failed": 0, "needs": {}}
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "folder", "runs", "needs_one"),

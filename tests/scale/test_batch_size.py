@@ -129,7 +129,7 @@ def peak_kb(place: Path, lines: int) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.usefixtures("hours_in_a_long_run")
 def test_memory_is_flat(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def prepare(project: Any, lines: int) -> None:
         file.writelines(f'{{"text": "line {number}"}}\n' for number in range(lines))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.usefixtures("hours_in_a_long_run")
 @pytest.mark.skipif(not HAS_FILES_IN_MEMORY, reason="memory is read from /proc")

@@ -46,7 +46,7 @@ def test_a_line_that_ends_three_workers_fails_alone(project: Any) -> None:
     assert effects(project) == ["a"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_signal_stops_the_batch_and_the_same_command_resumes_its_lines(project: Any) -> None:
     make_counted(project, "idempotent")
     write_lines(project, ["sleep:3", "sleep:3.1", "c"])
@@ -107,7 +107,7 @@ def test_a_worker_that_reads_other_specs_is_no_worker(counting: Any) -> None:
     assert frame["code"] == "batch.worker-differs"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_worker_that_stands_still_holds_its_own_line_only(project: Any) -> None:
     make_counted(project, "idempotent")
     write_lines(project, ["sleep:0.5", "sleep:0.6", *(f"t{number}" for number in range(6))])

@@ -58,6 +58,7 @@ def use_tls(project: Any) -> None:
     project.env["DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION"] = "True"
 
 
+@pytest.mark.sampled(4)
 @needs_dask
 @pytest.mark.slow
 def test_a_dead_worker_is_replaced_and_only_the_line_in_doubt_waits(counting: Any) -> None:
@@ -81,7 +82,7 @@ def test_a_dead_worker_is_replaced_and_only_the_line_in_doubt_waits(counting: An
     counting.run("verify", batch_folder(counting).name).assert_ok()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @needs_dask
 @pytest.mark.slow
 def test_workers_that_differ_get_no_line_and_are_named(counting: Any) -> None:
@@ -158,7 +159,7 @@ def test_files_are_shared_if_each_side_sees_the_lock_of_the_other(tmp_path: Path
     assert not sees_locked_file(folder, "c3")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @needs_dask
 @pytest.mark.slow
 def test_a_result_that_is_given_up_takes_no_other_with_it(project: Any) -> None:
@@ -188,7 +189,7 @@ def test_a_result_that_is_given_up_takes_no_other_with_it(project: Any) -> None:
 
 @needs_dask
 @pytest.mark.slow
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_ctrl_c_reaches_no_worker_and_the_same_command_continues(project: Any) -> None:
     make_counted_anywhere(project, idempotent=True)
     texts = [f"t{number}" for number in range(200)]

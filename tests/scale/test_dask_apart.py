@@ -52,7 +52,7 @@ def ledger_kinds(project: Any) -> list[tuple[str, int]]:
     return [(entry["kind"], entry["line"]) for entry in map(json.loads, lines)]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_episodes_come_back_and_the_workers_keep_none(counting: Any) -> None:
     write_lines(counting, ["a", "b", "fail:x", "c"])
     with dask_cluster(counting, workers=0) as cluster:
@@ -69,7 +69,7 @@ def test_episodes_come_back_and_the_workers_keep_none(counting: Any) -> None:
     counting.run("verify", batch_folder(counting).name).assert_ok()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_a_line_whose_worker_died_is_in_doubt_until_a_person_decides(counting: Any) -> None:
     texts = ["a", "b", "c", "d"]
     write_lines(counting, texts)
@@ -99,7 +99,7 @@ def test_a_line_whose_worker_died_is_in_doubt_until_a_person_decides(counting: A
     counting.run("verify", batch_folder(counting).name).assert_ok()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_lines_whose_calls_may_be_repeated_go_to_another_worker(project: Any) -> None:
     make_counted_anywhere(project, idempotent=True)
     texts = ["a", "b", "c"]
@@ -111,7 +111,7 @@ def test_lines_whose_calls_may_be_repeated_go_to_another_worker(project: Any) ->
     assert set(effects(project)) == set(texts)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_a_line_that_waits_comes_back_and_is_answered_here(counting: Any) -> None:
     file = counting.root / "capabilities/demo.count.yaml"
     file.write_text(file.read_text() + "safety: {requires_confirmation: true}\n")
@@ -128,7 +128,7 @@ def test_a_line_that_waits_comes_back_and_is_answered_here(counting: Any) -> Non
     assert effects(counting) == ["b"]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_a_worker_with_the_key_of_another_user_gets_no_line(counting: Any) -> None:
     write_lines(counting, ["a"])
     with dask_cluster(counting, workers=0) as cluster:
@@ -160,6 +160,7 @@ def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
     return certificate, key
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
 def test_a_certificate_of_another_ca_reaches_no_worker(counting: Any) -> None:
     write_lines(counting, ["a"])
@@ -210,7 +211,7 @@ def assert_completed(project: Any, texts: list[str]) -> None:
     project.run("verify", batch_folder(project).name).assert_ok()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_a_killed_client_gets_what_its_worker_did(counting: Any) -> None:
     texts = ["a", "b", "sleep:1", "c", "d"]
     write_lines(counting, texts)
@@ -270,7 +271,7 @@ tone_and_comms: {agent: {role: clerk}}
 UNDER = ("--pack", "counted@1.0.0", "--intent", "demo.counted")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_a_pack_with_limits_gives_no_line_to_workers_apart(counting: Any) -> None:
     counting.write("packs/counted/1.0.0.yaml", PACK)
     write_lines(counting, ["a", "b", "c"])

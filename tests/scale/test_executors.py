@@ -190,7 +190,7 @@ def test_a_killed_worker_loses_its_line_only(
     assert effects(counting) == ["y"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_stopped_dask_worker_gets_no_line_and_its_line_runs_once(
     counting: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

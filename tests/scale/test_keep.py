@@ -150,7 +150,7 @@ def test_an_archived_line_that_the_ledger_lacks_is_taken_over(pure: Any) -> None
     pure.run("verify", batch_folder(pure).name).assert_ok()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @in_memory
 @pytest.mark.slow
 def test_each_worker_writes_an_archive_of_its_own(pure: Any) -> None:

@@ -110,7 +110,7 @@ def folders(project: Any) -> set[str]:
     return {path.name for path in (project.root / ".cogcli/episodes").glob("ep_*")}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_a_kill_while_episodes_move_loses_none_and_is_completed(in_folders: Any) -> None:

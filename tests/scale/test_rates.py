@@ -137,7 +137,7 @@ def test_a_slot_is_taken_by_one_line_at_a_time_and_is_never_lost(tmp_path: Path)
     assert one.seconds_left() == 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 def test_lines_wait_for_a_slot_of_their_service(project: Any) -> None:
     make_counted(project, "none")

@@ -163,7 +163,7 @@ def test_the_certificates_of_the_page_are_accepted_by_strict_checks(
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_the_commands_of_the_page_run_a_batch_over_two_hosts(
     project: Any, hosts: tuple[Host, Host], commands: PageCommands, tmp_path: Path
 ) -> None:

@@ -55,7 +55,7 @@ def test_every_module_can_be_imported_without_posix(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "\n"), done.stdout + done.stderr
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="on Windows every test shows it")
 def test_skills_run_and_episodes_are_read_without_posix(demo: Any) -> None:
@@ -166,6 +166,7 @@ def test_settings_inputs_and_requests_are_read_with_the_lines_of_windows(demo: A
         assert said["outputs"]["summary"] == "A first sentence."
 
 
+@pytest.mark.sampled(10)
 def test_nothing_that_we_write_gets_the_line_ends_of_the_system() -> None:
     loose = [f"{file}:{line}" for file, line in _text_writes()]
     assert loose == []

@@ -240,6 +240,7 @@ def test_inv_08(texts: list[str]) -> None:
         assert entries[-1] == texts[-1].strip()
 
 
+@pytest.mark.sampled(8)
 @examples(100)
 @given(TURNS, st.lists(TEXTS, max_size=6), st.integers(1, 5))
 def test_inv_09(turns: list[Any], messages: list[str], times: int) -> None:
@@ -367,6 +368,7 @@ def test_inv_13(text: str | bytes, calls: Any) -> None:
         assert AgentState.from_payload(state.to_payload()) == state
 
 
+@pytest.mark.sampled(8)
 @examples(200)
 @given(
     st.lists(SOUND_TEXTS, min_size=13, max_size=13),

@@ -65,7 +65,7 @@ def fitted(
 LISTS = st.lists(TEXTS, max_size=12)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @given(st.integers(0, 2500), LISTS, LISTS, LISTS, st.lists(TEXTS, max_size=4), st.integers(0, 300))
 def test_a_prompt_fits_and_all_that_it_lacks_is_an_omission(
     room: int, business: list[str], notes: list[str], session: list[str], results: list[str],

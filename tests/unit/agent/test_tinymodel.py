@@ -57,6 +57,7 @@ def test_equal_seeds_give_equal_answers_and_other_seeds_others() -> None:
     )
 
 
+@pytest.mark.sampled(4)
 def test_replies_are_of_the_format_and_often_wrong_in_content() -> None:
     known, names, natively = {tool["name"] for tool in TOOLS}, set(), 0
     for seed in range(12):

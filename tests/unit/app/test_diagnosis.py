@@ -60,6 +60,7 @@ def told(
     return {(check.group, check.name): check for check in checks}
 
 
+@pytest.mark.sampled(12)
 def test_all_variables_of_a_service_and_its_bindings_are_one_line_with_all_to_paste(
     tmp_path: Path,
 ) -> None:
@@ -78,6 +79,7 @@ def test_all_variables_of_a_service_and_its_bindings_are_one_line_with_all_to_pa
     ]
 
 
+@pytest.mark.sampled(12)
 def test_a_program_is_looked_for_only_where_it_could_be_started(tmp_path: Path) -> None:
     service = {"services/local/clock.yaml": "id: clock\nkind: mcp\ncommand: ./clock.sh --utc\n"}
     check = told(tmp_path, service)["services", "clock"]
@@ -88,7 +90,7 @@ def test_a_program_is_looked_for_only_where_it_could_be_started(tmp_path: Path) 
     assert check.fix == "cogcli config trust"
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 def test_a_spec_with_errors_is_told_with_what_helps_and_many_with_where_to_look(
     tmp_path: Path,
 ) -> None:

@@ -133,7 +133,7 @@ def faults(project: Project, file: str) -> list[tuple[str, int]]:
     )
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 def test_a_valid_project_fits_and_an_invalid_one_fails_at_the_same_place(shop: Project) -> None:
     assert shop.run("validate", "--json").assert_ok().json["counts"]["skills"]
     assert {file: faults(shop, file) for file in FILES} == {file: [] for file in FILES}
@@ -156,6 +156,7 @@ def test_a_valid_project_fits_and_an_invalid_one_fails_at_the_same_place(shop: P
         (shop.root / file).write_text(text)
 
 
+@pytest.mark.sampled(8)
 def test_ids_are_those_of_the_project_with_what_they_are(shop: Project) -> None:
     def read(name: str) -> Any:
         return json.loads((shop.root / FOLDER / f"{name}.schema.json").read_bytes())

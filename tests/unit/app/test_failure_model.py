@@ -117,7 +117,7 @@ def test_every_error_is_raised_with_a_code() -> None:
             assert CODE.fullmatch(str(argument.value)), f"{path}: {name}({argument.value!r})"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 def test_every_code_of_a_check_or_finding_has_a_page() -> None:
     known = set(pages())

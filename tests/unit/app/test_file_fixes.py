@@ -99,7 +99,7 @@ def fixed(root: Path, file: str, right: str, wrong: str, **more: str) -> dict[st
     return {fix.file: fix.text for fix in find_fixes(settings, checked)}
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(
     ("file", "right", "wrong"),
     [
@@ -124,7 +124,7 @@ def test_what_is_meant_is_put_at_its_place_and_nothing_else_changes(
     assert fixed(tmp_path, file, right, wrong) == {file: FILES[file].replace(right, quoted)}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("file", "right", "wrong"),
     [
@@ -140,6 +140,7 @@ def test_what_may_be_meant_otherwise_stays(
     assert fixed(tmp_path, file, right, wrong) == {}
 
 
+@pytest.mark.sampled(12)
 def test_a_binding_of_another_capability_may_lie_in_the_wrong_folder(tmp_path: Path) -> None:
     other = FILES["capabilities/shop.order.total.yaml"].replace(
         "shop.order.total", "shop.order.totals"

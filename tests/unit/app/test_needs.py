@@ -62,7 +62,7 @@ def _break_a_pack(demo: Project) -> None:
     demo.write("packs/p/1.0.0.yaml", "contract_meta: {}\n")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     "wrong",
     [

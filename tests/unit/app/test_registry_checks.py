@@ -115,6 +115,7 @@ def refused_step(code: str, *, called: bool) -> StepHistory:
     return step
 
 
+@pytest.mark.sampled(12)
 def test_values_count_for_the_selected_binding_and_kinds_for_the_others(shop: Project) -> None:
     shop.capability("shop.text.upper", "upper", extra=GOOD)
     first = shop.root / "bindings/local/shop.text.upper/shop_text_upper.yaml"
@@ -155,6 +156,7 @@ def test_what_examples_store_is_not_in_the_store_of_the_project(shop: Project) -
     assert not [path for path in shop.root.rglob("*") if path.name == "entries.db"]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("reason", "status"), [("unsupported", "skipped"), ("bad-data", "failed")])
 def test_what_a_machine_cannot_keep_apart_is_a_need_and_no_failure(
     shop: Project, reason: str, status: str
@@ -178,7 +180,7 @@ def test_what_a_machine_cannot_keep_apart_is_a_need_and_no_failure(
     )
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 def test_an_untrusted_service_a_missing_variable_and_no_example_are_needs(shop: Project) -> None:
     shop.capability("shop.text.upper", "upper", extra=GOOD)
     shop.capability("shop.text.plain", "upper")
@@ -250,7 +252,7 @@ def test_what_is_outside_is_called_where_the_network_may_be_used(shop: Project) 
     assert [*asked[0].values(), *asked[1].values()] == ["skipped", "passed"]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 def test_an_extra_that_a_binding_names_and_that_is_not_installed_is_a_need(
     shop: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,6 +387,7 @@ def test_a_skill_whose_service_is_stubbed_has_not_run(shop: Project) -> None:
     assert (found.result.status, [need.kind for need in found.needs]) == ("skipped", ["web"])
 
 
+@pytest.mark.sampled(12)
 def test_with_the_network_a_stub_for_what_is_outside_is_still_no_run(shop: Project) -> None:
     stubbed = "{inputs: {text: a}, stubs: {shop.text.upper: [{output: {text: AB}}]}}"
     real = "{needs: [network], inputs: {text: a}, real: [shop.text.upper]}"
@@ -403,7 +406,7 @@ def test_with_the_network_a_stub_for_what_is_outside_is_still_no_run(shop: Proje
         assert check_skills(settings, ["shop.*"]).checked[0].result.status == "passed"
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.slow
 def test_the_commands_answer_with_a_line_and_write_reports(shop: Project) -> None:
     shout(shop, "inputs: {text: a}\nexpect: {outputs: {text: A}}\n")

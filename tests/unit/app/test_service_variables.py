@@ -159,7 +159,7 @@ def test_no_value_is_env_missing_before_the_run(project: Project) -> None:
     assert "env.missing" in project.run("validate").out
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("address", "code"),
     [

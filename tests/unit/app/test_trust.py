@@ -659,6 +659,7 @@ def at_once(*actions: Callable[[], Any]) -> None:
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_all_who_trust_at_once_are_remembered(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
@@ -671,7 +672,7 @@ def test_all_who_trust_at_once_are_remembered(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / ".config")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
@@ -687,6 +688,7 @@ def test_a_trust_that_is_revoked_beside_another_stays_revoked(tmp_path: Path) ->
         trust_accept.revoke(two, environ)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_all_tools_that_are_accepted_at_once_are_locked(tmp_path: Path) -> None:
     def accept(id: str) -> Callable[[], Any]:

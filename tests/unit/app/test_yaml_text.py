@@ -68,6 +68,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.sampled(12)
 @examples(400)
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=5))
 def test_what_is_read_is_what_was_written(value: dict[str, Any]) -> None:

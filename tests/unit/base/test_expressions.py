@@ -275,7 +275,7 @@ ALLOWED = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @examples(1000)
 @given(

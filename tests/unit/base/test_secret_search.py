@@ -90,7 +90,7 @@ def test_text_that_is_no_unicode_is_searched(text: str) -> None:
     assert Redactor(["hunter2-hunter2"]).mask_text(text) == text.replace("hunter2-hunter2", MASK)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @examples(200)
 @given(
     st.text(max_size=60), st.sampled_from(sorted(SECRETS)), st.text(max_size=60), st.integers(0, 44)

@@ -44,7 +44,7 @@ def refused(argv: list[str]) -> CogcliError:
     return caught.value
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("word", [BAD, f"k={BAD}", f"{BAD}=v", "\ud800"])
 def test_every_flag_of_every_command_refuses_them(word: str) -> None:
     for command, flag in FLAGS:
@@ -157,6 +157,7 @@ def test_a_directory_without_a_name_in_utf8_is_left(
     assert code == 0
 
 
+@pytest.mark.sampled(8)
 def test_a_spec_in_a_file_without_such_a_name_is_not_loaded(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

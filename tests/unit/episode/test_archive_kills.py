@@ -61,7 +61,7 @@ def kill_when(project: Project, reached: Callable[[], bool]) -> None:
 STEPS = (1, 12, 24, 36, 48, 1000, 3000, 9000, 20_000, 23_000)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("place", STEPS if LONG else (24, 9000))
 def test_no_episode_is_lost(tmp_path: Path, place: int) -> None:
     project = Project(tmp_path.resolve())

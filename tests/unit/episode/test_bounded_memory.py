@@ -119,7 +119,7 @@ READERS: list[Callable[[Path], object]] = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     "read", READERS, ids=["verify", "trace", "report", "state show", "state show --json", "status"]
 )

@@ -260,6 +260,7 @@ def test_a_database_that_is_none_is_done_without_or_made_anew(
         assert (runs.parent / "target").read_bytes() == b"precious"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @examples(60)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 200))

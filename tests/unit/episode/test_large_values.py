@@ -108,7 +108,7 @@ ELEMENTS = st.sampled_from(
 )
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @given(
     st.lists(
         st.tuples(
@@ -395,7 +395,7 @@ def test_a_long_list_of_outputs_is_not_stored_as_a_whole_beside_its_values(tmp_p
     assert is_clean(verify(journal.directory))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     "values",
     [[n % 10 for n in range(150_000)], [[n] for n in range(40_000)], [{"n": n, "of": None} for n in range(20_000)]],

@@ -56,6 +56,7 @@ def test_foreign_logs_are_read_with_the_seeds_fields_alone() -> None:
     ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_a_log_torn_at_any_byte_reads_as_its_whole_lines(tmp_path: Path) -> None:
     directory = sample.sealed_episode(tmp_path)
@@ -166,6 +167,7 @@ _TYPES = [None, "run.started", "plan.created", "step.started", "step.completed",
           "run.terminated", "run.state_projection", "gate.decided"]  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @given(
     st.lists(
@@ -198,6 +200,7 @@ def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> Non
         learn_lines(account)
 
 
+@pytest.mark.sampled(4)
 def test_a_reader_of_a_run_in_progress_sees_a_prefix(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     reader_end, writer_end = os.pipe()

@@ -78,6 +78,7 @@ def test_time_does_not_go_back_before_what_the_log_says(killed: Path) -> None:
     assert (event.timestamp, event.clock) == (events[-1].timestamp, "clamped")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_a_log_cut_at_any_byte_of_its_last_line_is_recovered(killed: Path) -> None:
     whole = log_of(killed)

@@ -101,7 +101,7 @@ def test_each_level_says_what_it_proves(tmp_path: Path) -> None:
     assert (level(unsigned), codes(unsigned)) == ("consistent", {"signature.none"})
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 def test_every_bit_of_a_signed_manifest_is_held(tmp_path: Path) -> None:
     directory = signed(tmp_path, key_file(tmp_path))

@@ -89,7 +89,7 @@ def altered_is_found(directory: Path, file: Path, offset: int, bit: int) -> None
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 def test_every_altered_byte_is_found_in_its_file_and_line(sealed: Path) -> None:
     for file in sorted(sealed.iterdir()):
@@ -116,6 +116,7 @@ def test_any_altered_bit_is_found_with_blobs_too(with_blobs: Path, data: st.Data
     altered_is_found(with_blobs, file, offset, data.draw(st.integers(0, 7)))
 
 
+@pytest.mark.sampled(4)
 def test_every_cut_of_a_sealed_file_is_found(sealed: Path) -> None:
     for file in sorted(sealed.iterdir()):
         data = file.read_bytes()

@@ -150,7 +150,7 @@ def test_outside_of_a_run_no_registry_is_known() -> None:
     assert refused(route_input, query="summarise this text") == "unsupported"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.usefixtures("shipped_registry")
 def test_a_plan_names_skills_that_exist_and_what_leads_nowhere(shipped_registry: Registry) -> None:
     objective = "Review the document, then bake a cake and check data"
@@ -176,7 +176,7 @@ def test_an_objective_that_leads_nowhere_is_refused(objective: str) -> None:
     assert refused(generate_plan, objective) == "no-evidence"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.usefixtures("shipped_registry")
 @pytest.mark.parametrize(
     ("intent", "capabilities"),

@@ -300,7 +300,7 @@ def test_too_many_items_are_refused() -> None:
     assert refused(cluster_themes, ["x y"] * 301) == "too-large"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "part", ["a; ", "- x\n", "and ", "We assume risk. ", "? ", "x", "no risk ", " ", "\t;", "\n"]

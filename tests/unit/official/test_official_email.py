@@ -173,7 +173,7 @@ def test_an_empty_file_holds_no_message(tmp_path: Path) -> None:
     assert read_mailbox(str(tmp_path / "in.mbox")) == {"messages": [], "skipped": 0}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 def test_the_messages_of_the_python_distribution_are_read_or_skipped() -> None:
     spec = importlib.util.find_spec("test.test_email")
     folder = Path(spec.origin).parent / "data" if spec and spec.origin else None

@@ -60,7 +60,7 @@ def test_the_extras_are_those_of_the_package() -> None:
     ]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.slow
 def test_a_binding_names_the_extra_that_it_cannot_do_without(tmp_path: Path) -> None:
     """Run without any of the libraries: where no example of its capability runs, the binding says which extra; where it

@@ -98,6 +98,7 @@ def test_the_log_is_that_of_git(repository: tuple[Path, list[str]]) -> None:
     assert ids_of(read_log(str(folder))) == ids[::-1]
 
 
+@pytest.mark.sampled(8)
 def test_a_range_is_that_of_git(repository: tuple[Path, list[str]]) -> None:
     folder, ids = repository
     for start, end in (
@@ -177,6 +178,7 @@ def test_a_range_that_there_is_not_is_refused(
         read_log(str(repository[0]), **arguments)
 
 
+@pytest.mark.sampled(8)
 def test_a_damaged_repository_is_refused(repository: tuple[Path, list[str]]) -> None:
     folder, ids = repository
     lost = folder / ".git" / "objects" / ids[1][:2] / ids[1][2:]

@@ -58,7 +58,7 @@ def png_of(width: int, height: int) -> bytes:
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

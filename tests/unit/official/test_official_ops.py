@@ -198,7 +198,7 @@ def test_every_line_is_an_event_part_of_one_or_skipped(parts: list[str]) -> None
     )
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "part",

@@ -158,7 +158,7 @@ def test_what_would_never_end_or_take_all_memory_is_refused_or_read(
         assert isinstance(read_pdf(str(tmp_path / "harm.pdf"))["text"], str)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(HARMFUL)[:2])
 def test_a_bomb_is_refused(name: str, tmp_path: Path) -> None:
@@ -167,6 +167,7 @@ def test_a_bomb_is_refused(name: str, tmp_path: Path) -> None:
         read_pdf(str(tmp_path / "bomb.pdf"))
 
 
+@pytest.mark.sampled(10)
 def test_an_encrypted_document_is_refused(tmp_path: Path) -> None:
     from pypdf import PdfReader, PdfWriter
 

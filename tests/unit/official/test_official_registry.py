@@ -101,7 +101,7 @@ def inputs_of(example: Any, folder: Path) -> Any:
     return with_paths(example["inputs"], lambda name: str(folder / name))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.slow
 @pytest.mark.parametrize(("binding", "capability", "example", "exact"), list(examples()))
 @pytest.mark.usefixtures("shipped_registry")

@@ -27,6 +27,7 @@ def retrieved(*items: Any) -> tuple[list[Any], list[Any]]:
     return found["items"], found["failed"]  # type: ignore[return-value]
 
 
+@pytest.mark.sampled(3)
 def test_each_kind_of_source_gives_its_text(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("Tides of the week.")
     store_entry("note", "What was noted.")

@@ -165,7 +165,7 @@ PARTS = (
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("part", PARTS)
 def test_a_megabyte_is_searched_in_linear_time_or_refused(part: str) -> None:
     def search(size: int) -> None:

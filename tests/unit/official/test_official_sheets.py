@@ -60,6 +60,7 @@ def as_kept(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.sampled(8)
 @given(table=tables())
 def test_an_excel_file_gives_back_what_was_written(table: list[dict[str, Any]]) -> None:
     names = list(table[0]) if table else ["a"]
@@ -170,7 +171,7 @@ def test_a_range_takes_these_cells_alone() -> None:
             read_sheet("a.csv", range=wrong)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 def test_a_sheet_is_named_or_the_first() -> None:
     book = Workbook()
     book.active.title = "One"
@@ -224,6 +225,7 @@ def test_lines_in_another_encoding_are_told_and_left_out() -> None:
             read_sheet("a.csv")
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 def test_of_five_gigabytes_the_first_rows_are_read() -> None:
     with open("large.csv", "wb") as file:

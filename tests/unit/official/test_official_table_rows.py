@@ -206,6 +206,7 @@ def test_sums_stay_exact_and_end_at_what_a_number_holds() -> None:
         aggregate_columns([{"n": 1e308}, {"n": 1e308}], [{"field": "n", "function": "sum"}])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_a_hundred_thousand_rows_take_time_in_proportion() -> None:
     def compute(rows: int) -> None:

@@ -79,6 +79,7 @@ def test_an_unknown_format_is_refused() -> None:
         fill_prompt("", {}, "chat")
 
 
+@pytest.mark.sampled(4)
 @given(st.lists(VALUES, max_size=5), st.text(max_size=3))
 def test_every_item_is_counted_and_texts_stand_as_they_are(
     items: list[Any], separator: str

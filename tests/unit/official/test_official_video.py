@@ -86,6 +86,7 @@ def test_what_is_no_video_is_refused_before_it_is_opened(tmp_path: Path, content
     assert caught.value.reason == "unsupported"
 
 
+@pytest.mark.sampled(8)
 def test_a_cut_video_gives_what_is_there_or_is_refused(tmp_path: Path) -> None:
     path = Path(video(tmp_path / "a.mkv"))
     whole = path.read_bytes()

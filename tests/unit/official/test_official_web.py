@@ -87,7 +87,7 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("form", HIDDEN)
 @pytest.mark.parametrize("around", ["", "<main>", "<article>", "<div>" * 300])
 def test_what_a_page_hides_is_never_in_its_text(form: str, around: str) -> None:
@@ -105,6 +105,7 @@ def test_what_can_be_seen_is_read(style: str) -> None:
     assert extract_content(page)["text"] == "SEEN"
 
 
+@pytest.mark.sampled(10)
 def test_the_article_of_a_page_without_marks_stands_alone() -> None:
     paragraphs = "".join(
         f"<p>Sentence {n} of the notice tells what happens at quay {n}.</p>" for n in range(12)
@@ -117,7 +118,7 @@ def test_the_article_of_a_page_without_marks_stands_alone() -> None:
     assert {"href": "/7", "text": "Menu 7"} in found["links"]  # type: ignore[operator]
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize(
     "inner", ["deep down", "<p hidden>deep down</p>", "<p>" + "deep down " * 90]
 )

@@ -353,7 +353,7 @@ def _ask_reference(
     return str(decide(raw, capability, call)["verdict"])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 def test_no_random_request_contradicts_a_proof() -> None:
     answers: dict[str, int] = {}

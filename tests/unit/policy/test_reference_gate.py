@@ -254,7 +254,7 @@ def _ours(raw: dict[str, Any], capability: dict[str, Any], call: dict[str, Any])
     }
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_two_gates_say_the_same_of_random_calls(part: int) -> None:

@@ -98,7 +98,7 @@ def _reads(verdict: Verdict) -> dict[str, tuple[str, Fraction, Fraction]]:
     }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("part", PARTS)
 def test_two_gates_count_the_same(part: int) -> None:
     seen: set[str] = set()

@@ -437,7 +437,7 @@ def _seen(seed: int) -> set[tuple[str, str]]:
     return seen
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("part", RUN_PARTS)
 def test_a_run_in_memory_is_decided_as_the_reference_says(part: int) -> None:
     packs = range(part * SEQUENCES // PER_PACK, (part + 1) * SEQUENCES // PER_PACK)

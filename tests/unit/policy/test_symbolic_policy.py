@@ -279,6 +279,7 @@ ROWS: list[tuple[Pack, Capability, list[Call]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", range(0, len(ROWS), 8))
 def test_a_solver_reads_the_verdict_of_the_evaluator(number: int) -> None:
     for pack, tool, calls in ROWS[number : number + 8]:

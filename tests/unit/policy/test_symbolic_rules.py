@@ -97,6 +97,7 @@ PAIRS = [(1, 1), (1, 2), (2, 1), (-2, 2), (0, 0), ("x", "x"), ("x", "y"), ("", "
 MIXED = [(True, True), (False, False), (1, True), (1, "1"), ("x", None), (None, None), (None, 1)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("condition", "given"),
     [

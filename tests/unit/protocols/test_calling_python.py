@@ -193,7 +193,7 @@ def test_bytecode_that_came_with_a_project_is_never_run(module: Any, tmp_path: P
     assert refused(lambda: asked(alone, "f", {})).code == "service.module"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 def test_modules_of_many_roots_are_imported_at_once(tmp_path: Path) -> None:
     def call(n: int) -> Any:

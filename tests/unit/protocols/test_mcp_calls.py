@@ -407,6 +407,7 @@ def test_nothing_of_a_server_outlives_its_guard(tmp_path: Path, own: Caller, kil
     nobody_left([*family, inner, outer])
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.skipif(sys.platform != "linux", reason="guards need Linux")
 def test_a_server_that_is_killed_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     file = tmp_path / "pids"

@@ -173,6 +173,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_is_not_a_login_leaves_nothing(desk: Desk, person: Person, name: str) -> None:
     faults, words = REFUSALS[name]

@@ -278,7 +278,7 @@ def test_whoever_finds_no_free_worker_in_time_is_told_that_nothing_left(
 # -- how it ends ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 def test_at_the_deadline_it_is_killed_with_its_group(call: Caller, tmp_path: Path) -> None:
     call("me")  # a worker that runs begins the next call at once
@@ -477,7 +477,7 @@ def test_it_sends_arguments_and_replies_larger_than_any_buffer(root: Path) -> No
     call.invoker.close(1.0)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "data",
     [

@@ -166,7 +166,7 @@ def test_an_event_costs_the_same_in_a_loop_of_any_size(display: Any) -> None:
     assert of_size(2000) < 11 * of_size(200)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_an_event_costs_the_same_in_a_run_of_any_length() -> None:
     def of_size(size: int) -> int:
         records = [{"id": f"s{n}", "uses": "demo.text", "depends_on": []} for n in range(size)]

@@ -203,6 +203,7 @@ def test_waiting_for_plan_order_does_not_count_as_the_steps_own_time() -> None:
     assert running.result().state.vars == {"l": [1, 2]}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 def test_many_parked_steps_are_let_go_without_looking_at_all_of_them_each_time() -> None:
     def let_go(count: int) -> None:

@@ -121,6 +121,7 @@ def comparable(result: Ran) -> dict[str, Any]:
     }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @QUICK
 @given(graphs(), st.randoms(use_true_random=False), st.integers(2, 8))

@@ -301,6 +301,7 @@ def test_a_run_limit_that_passes_while_a_signal_is_honoured_does_not_matter(slow
     assert (result.outcome.status, result.sink.types()[-1]) == ("aborted", "run.terminated")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 def test_signals_during_a_fast_run_are_never_lost() -> None:
     runner = ScriptedRunner({"c.a": lambda given: time.sleep(0.001) or {"y": 1}})

@@ -393,7 +393,7 @@ def has_loop(steps: list[dict[str, Any]]) -> bool:
     return not {"foreach", "while"}.isdisjoint(steps[0]["config"])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("quick", [False, True], ids=["as a task", "quick"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_plain_step_writes_what_the_general_path_writes(

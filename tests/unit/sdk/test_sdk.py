@@ -224,7 +224,7 @@ def test_the_text_of_a_skill_is_checked_against_the_registry_and_nothing_is_writ
     assert sorted(registry.rglob("*")) == before
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     "text", ["", "nothing", "- a\n- b\n", "id: [", "id: own.new\nsteps: 7\n", "\ud800", "a\0b"]
 )

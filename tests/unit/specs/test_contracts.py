@@ -448,7 +448,7 @@ def verdict(name: str, wide: Any, narrow: Any) -> tuple[CoverResult, bool]:
         return covers(wide, narrow), disjoint(wide, narrow)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 @examples(120)

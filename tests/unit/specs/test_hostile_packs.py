@@ -44,6 +44,7 @@ def _codes(path: str, value: Any) -> list[tuple[str, str]]:
     return [(each.code, each.path) for each in _check(_with(keys, value)).problems]
 
 
+@pytest.mark.sampled(8)
 def test_no_value_at_any_place_is_a_crash() -> None:
     for path in _places(raw_pack()):
         for value in WRONG if LONG else sample(WRONG, len(WRONG) // 2):

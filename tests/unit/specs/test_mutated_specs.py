@@ -67,7 +67,7 @@ def wounded(value: dict[str, Any], dice: random.Random) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "file", sorted((SPECS / "valid").glob("*.yaml")), ids=lambda file: file.name

@@ -36,7 +36,7 @@ def problems_of(case: Path) -> list[Problem]:
     return [problem for problem in found if not problem.file.startswith("/")]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_invalid_specs_give_exactly_the_expected_problems(case: Path) -> None:
@@ -44,7 +44,7 @@ def test_invalid_specs_give_exactly_the_expected_problems(case: Path) -> None:
     assert lines == (case / "expected.txt").read_text().splitlines()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_problem_names_its_subject_in_one_line(case: Path) -> None:

@@ -896,6 +896,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @examples(200)
 @given(

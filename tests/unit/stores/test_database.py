@@ -62,6 +62,7 @@ def _python(code: str, *arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
 
 
+@pytest.mark.sampled(4)
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "knowledge.db"
     writers = [_python(WRITER, path, 25, name) for name in "abcd"]
