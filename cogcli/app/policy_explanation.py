@@ -180,8 +180,9 @@ def _explain_decision(decision: ReplayedDecision, pack: Pack) -> Json:
         "step_id": event.step_id,
         "caused_by": event.caused_by,
     }
-    is_approved = event.payload.get("reason") == APPROVED
-    limits = list_counters(event.payload, _find_uncounted(pack) if is_approved else ())
+    decided = read_record(PolicyDecided, event.payload)
+    is_approved = decided.reason == APPROVED
+    limits = list_counters(decided, _find_uncounted(pack) if is_approved else ())
     return {**where, **members, **({"limits": limits} if limits else {})}
 
 

@@ -312,6 +312,16 @@ class RuleExample(Spec):
     expect: Literal["match", "no_match", "error"] | ExpectedText
     """The expected result. `{say: TEXT}` means a match with this [text for the customer](#say-tests)."""
 
+    @property
+    def expected_text(self) -> str | None:
+        """The expected text for the customer. None if the test expects none."""
+        return self.expect.say if isinstance(self.expect, ExpectedText) else None
+
+    @property
+    def expected_result(self) -> str:
+        """The expected result of the condition: match, no_match or error."""
+        return "match" if isinstance(self.expect, ExpectedText) else self.expect
+
 
 class PolicyRule(Spec):
     """One rule. If its condition is true, its verdict takes effect."""

@@ -28,13 +28,6 @@ from cogcli.policy.operators import MAKES_LIST, OPERATORS
 MAX_DEPTH: Final = 64
 
 
-class RuleMatch(NamedTuple):
-    """Whether a rule matches, and each path that it read with the value at that path. A missing value is None."""
-
-    result: bool
-    reads: Json
-
-
 class RuleError(NamedTuple):
     """Explains why a rule has no result. `code` is missing, type, range, limit or invalid. `pointer` is the place of
     the operator.
@@ -46,6 +39,15 @@ class RuleError(NamedTuple):
     reads: Json
     missing: str = ""
     """The path of the missing fact. For a member of an item: the path of the list."""
+
+
+class RuleResult(NamedTuple):
+    """Whether a rule matches, and each path that it read with the value at that path. A missing value is None."""
+
+    result: bool | None
+    """None if the rule has no result, because of `error`."""
+    reads: Json
+    error: RuleError | None = None
 
 
 class RuleFault(NamedTuple):
@@ -73,11 +75,13 @@ class Rule(NamedTuple):
     faults: tuple[RuleFault, ...]
 
 
-def evaluate(rule: Rule, data: Json) -> RuleMatch | RuleError:
+def evaluate(rule: Rule, data: Json) -> RuleResult:
     """Return whether a rule matches these facts, or the error that prevents a result. Never raises."""
     evaluation = Evaluation(data)
     found = evaluate_in(rule, evaluation)
-    return found if isinstance(found, RuleError) else RuleMatch(found, evaluation.reads)
+    if found is True or found is False:
+        return RuleResult(found, evaluation.reads)
+    return RuleResult(None, evaluation.reads, found)
 
 
 def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:

@@ -12,13 +12,16 @@ from typing import Final
 
 from cogcli.base.jsonvalue import MAX_INTEGER, NOTHING
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.pack_spec import CumulativeLimit, Pack
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.policy.evaluation import is_number
 from cogcli.policy.pack_policy import applies
 from cogcli.policy.verdict import Verdict
-from cogcli.specs.unchecked import value_at
+from cogcli.specs.unchecked import object_at, value_at
 
 _EXACT: Final = Context(prec=400, traps=[Inexact, InvalidOperation])
 """Enough digits for every sum of accepted amounts. A sum that would be rounded is an error instead."""
@@ -92,6 +95,14 @@ class LimitClaim(NamedTuple):
             "amount": str(self.amount),
             "max": str(self.limit.max),
         }
+
+
+class CounterRead(Record):
+    """A counter in the `reads` of a recorded decision. A masked number is a text that no amount has."""
+
+    used: str = ""
+    amount: str = ""
+    max: str = ""
 
 
 def find_claims(
@@ -187,26 +198,27 @@ def use_in_data(data: object, claims: Iterable[LimitClaim]) -> Use:
     return {id: amount for id, amount in found if amount is not None}
 
 
-def list_counters(decision: Json, uncounted: Collection[str] = ()) -> list[Json]:
+def list_counters(decided: PolicyDecided, uncounted: Collection[str] = ()) -> list[Json]:
     """Return the counters that a recorded decision read.
 
     `left` is the remaining amount, after the call if it was allowed and `is_counted`. `uncounted`
     are the ids of limits that do not count the call.
     """
-    counters, reads = [], decision.get("reads")
-    for path, read in reads.items() if isinstance(reads, dict) else ():
-        if not path.startswith(READS) or not isinstance(read, dict):
+    counters = []
+    for path, json in object_at(decided.reads).items():
+        if not path.startswith(READS):
             continue
+        read = read_record(CounterRead, json)
         try:
-            used, amount, most = (decimal_of(read.get(name)) for name in ("used", "amount", "max"))
+            used, amount, most = map(decimal_of, (read.used, read.amount, read.max))
         except ValueError:  # masked
             continue
         limit = path.removeprefix(READS)
         is_counted = limit not in uncounted
-        is_added = is_counted and decision.get("verdict") == "allow"
+        is_added = is_counted and decided.verdict == "allow"
         used_after = sum_exactly((used, amount)) if is_added else used
         left = max(difference_of(most, used_after), Decimal(0))
-        counters.append({"limit": limit, **read, "is_counted": is_counted, "left": str(left)})
+        counters.append({"limit": limit, **read.json, "is_counted": is_counted, "left": str(left)})
     return counters
 
 

@@ -13,7 +13,6 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import (
     BUILT_IN_GATE,
     CumulativeLimit,
-    ExpectedText,
     Pack,
     PolicyRule,
     RuleExample,
@@ -21,7 +20,7 @@ from cogcli.declarations.pack_spec import (
 )
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.customer_text import render_rule_text
-from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
+from cogcli.policy.jsonlogic import compile_rule, evaluate
 from cogcli.policy.limits import ARGUMENT
 from cogcli.policy.pack_policy import OBLIGATIONS, applies
 from cogcli.policy.verdict import MASK
@@ -356,7 +355,7 @@ class RuleTestResult(NamedTuple):
 
 def expects_texts(rules: Iterable[PolicyRule]) -> bool:
     """Return whether a test of these rules expects a text for the customer."""
-    return any(isinstance(test.expect, ExpectedText) for rule in rules for test in rule.tests)
+    return any(test.expected_text is not None for rule in rules for test in rule.tests)
 
 
 def run_tests(rules: Iterable[PolicyRule], shown: Collection[str] = ()) -> list[RuleTestResult]:
@@ -377,24 +376,22 @@ def _run_rule_tests(rule: PolicyRule, shown: Collection[str]) -> Iterator[RuleTe
     for number, test in enumerate(rule.tests, 1):
         expected = _describe_expectation(test)
         result = evaluate(compiled, test.data)
-        if not isinstance(result, RuleMatch):
-            yield RuleTestResult(rule.rule_id, number, expected, "error", result.message)
+        if result.error is not None:
+            yield RuleTestResult(rule.rule_id, number, expected, "error", result.error.message)
             continue
         found = "match" if result.result else "no_match"
-        if result.result and isinstance(test.expect, ExpectedText):
+        if result.result and test.expected_text is not None:
             found = f"say: {render_rule_text(rule, test.data, shown)}"
         yield RuleTestResult(rule.rule_id, number, expected, found)
 
 
 def _describe_expectation(test: RuleExample) -> str:
-    expect = test.expect
-    return f"say: {expect.say}" if isinstance(expect, ExpectedText) else expect
+    text = test.expected_text
+    return test.expected_result if text is None else f"say: {text}"
 
 
 def _find_missing_tests(rule: PolicyRule) -> Iterator[RuleTestResult]:
-    expected = {
-        "match" if isinstance(test.expect, ExpectedText) else test.expect for test in rule.tests
-    }
+    expected = {test.expected_result for test in rule.tests}
     for needed in ("match", "no_match"):
         if rule.is_enforced and needed not in expected:
             yield RuleTestResult(

@@ -18,7 +18,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import Pack, PolicyRule
 from cogcli.policy.comparisons import MIRRORED, path_of
 from cogcli.policy.evaluation import is_number
-from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
+from cogcli.policy.jsonlogic import compile_rule, evaluate
 from cogcli.policy.pack_policy import applies
 from cogcli.policy.verdict import is_stricter
 from cogcli.specs.problem_report import ProblemReport
@@ -137,8 +137,8 @@ def _list_called_names(id: str, tools: Mapping[str, Capability]) -> tuple[str, .
 def _is_always_false(rule: PolicyRule) -> bool:
     """Return whether a condition is a constant that is false."""
     compiled = compile_rule(rule.condition)
-    found = None if compiled.paths or compiled.computed else evaluate(compiled, {})
-    return isinstance(found, RuleMatch) and not found.result
+    is_constant = not compiled.paths and not compiled.computed
+    return is_constant and evaluate(compiled, {}).result is False
 
 
 def _find_overruling_rule(

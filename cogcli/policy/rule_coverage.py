@@ -14,8 +14,9 @@ from cogcli.base.jsonvalue import list_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import PolicyRule
 from cogcli.declarations.value_types import Json
-from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
+from cogcli.policy.jsonlogic import compile_rule, evaluate
 from cogcli.policy.pack_policy import breaks_limits
+from cogcli.specs.unchecked import object_at
 
 _CHOICES: Final = ("if", "?:")
 _DEEPEST: Final = 64
@@ -70,9 +71,8 @@ def _cover_rule(rule: PolicyRule) -> RuleCoverage:
     for test in rule.tests:
         reached.update(_reached_outcomes(rule.condition, (), test.data))
         found = evaluate(compile_rule(rule.condition), test.data)
-        if isinstance(found, RuleMatch) and found.result:
-            arguments = test.data.get("args")
-            broken = breaks_limits(limits, arguments if isinstance(arguments, dict) else {})
+        if found.result:
+            broken = breaks_limits(limits, object_at(test.data, "args"))
             reached.add(f"verdict {'deny' if broken else rule.then.verdict}")
     return RuleCoverage(rule.rule_id, wanted, frozenset(reached))
 
@@ -141,5 +141,4 @@ def _follow_choice(
 
 def _truth_of(part: object, data: Json) -> bool | None:
     """Return whether a part is true; None if its evaluation fails."""
-    found = evaluate(compile_rule({"!!": [part]}), data)
-    return found.result if isinstance(found, RuleMatch) else None
+    return evaluate(compile_rule({"!!": [part]}), data).result

@@ -6,7 +6,7 @@ from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.redact import BY_NAME
 from cogcli.declarations.value_types import Json
-from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
+from cogcli.policy.jsonlogic import compile_rule, evaluate
 from cogcli.protocols.live.request import compile_template
 from cogcli.specs.pack_skills import reply_template
 from cogcli.specs.template import TemplateFault
@@ -23,8 +23,7 @@ def is_met(
     data = _rule_data(state)
     more: Json = BY_NAME.mask({**facts, "outputs": outputs})
     data = {**more, **data, "outputs": {**more["outputs"], **data["outputs"]}}
-    found = evaluate(compile_rule(success), data)
-    return isinstance(found, RuleMatch) and found.result
+    return evaluate(compile_rule(success), data).result is True
 
 
 def render(reply: str, state: ExecutionState) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cogcli.base.canonical import compact
 from cogcli.declarations.pack_spec import CumulativeLimit, PackIntent, PolicyRule
 from cogcli.policy.comparisons import Comparison, comparisons_of, explain_verdict, path_of
-from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
+from cogcli.policy.jsonlogic import compile_rule, evaluate
 from cogcli.policy.limits import LimitClaim, LimitedCall, apply_limits
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.run_policy import JudgedCall, with_value
@@ -110,7 +110,7 @@ def test_a_comparison_holds_as_the_rule_does(
     facts = {"args": {"amount": value}}
     result = evaluate(compile_rule(condition), facts)
     compared = [each.holds for each in comparisons_of(_rule(condition), facts)]
-    assert compared == ([result.result] if isinstance(result, RuleMatch) else [])
+    assert compared == ([result.result] if result.error is None else [])
 
 
 def test_where_a_comparison_turns_the_numbers_on_its_other_side_are_not_tried() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fakes.support_desk import pack, raw_pack
 
+from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.pack_spec import CumulativeLimit, Pack, RuleScope
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.limits import (
@@ -191,13 +192,15 @@ def test_recorded_counters() -> None:
 def test_what_is_left_is_listed() -> None:
     (claim,) = claims({"amount": 40})
     decided = apply_limits(ALLOW, (claim,), {"total": Decimal(10)}).to_payload()
-    (found,) = list_counters({**decided, "reads": {**decided["reads"], "args.x": 1, "limits.y": 2}})
+    reads = decided["reads"]
+    more = {**decided, "reads": {**reads, "args.x": 1, "limits.y": 2}}
+    (found,) = list_counters(PolicyDecided.of(more))
     assert found["left"] == "50"
-    assert (
-        list_counters({**decided, "reads": {"args.total": decided["reads"]["limits.total"]}}) == []
-    )
+    other = {**decided, "reads": {"args.total": reads["limits.total"]}}
     masked = {"verdict": "allow", "reads": {"limits.total": {"used": "[masked]"}}}
-    assert list_counters(masked) == list_counters({}) == []
+    hidden = {"verdict": "allow", "reads": "[masked]"}
+    for without in (other, masked, hidden, {}):
+        assert list_counters(PolicyDecided.of(without)) == []
 
 
 def test_the_policy_of_a_run_claims_for_its_user_and_its_slots() -> None:
@@ -252,7 +255,7 @@ def test_what_is_left_is_shown_with_the_counter() -> None:
     read = {"owner": "tenant:acme", "used": "90", "amount": "20", "max": "100"}
     spent = {"owner": "user:ann", "used": "200", "amount": "1", "max": "100"}
     decided = {"verdict": "deny", "reads": {"limits.total": read, "limits.day": spent}}
-    assert list_counters(decided) == [
+    assert list_counters(PolicyDecided.of(decided)) == [
         {"limit": "total", **read, "is_counted": True, "left": "10"},
         {"limit": "day", **spent, "is_counted": True, "left": "0"},
     ]
@@ -261,7 +264,7 @@ def test_what_is_left_is_shown_with_the_counter() -> None:
 def test_a_call_that_a_limit_does_not_count_leaves_what_was_left() -> None:
     read = {"owner": "user:ann", "used": "30", "amount": "30", "max": "50"}
     decided = {"verdict": "allow", "reads": {"limits.alone": read, "limits.never": read}}
-    alone, never = list_counters(decided, {"alone"})
+    alone, never = list_counters(PolicyDecided.of(decided), {"alone"})
     assert (alone["is_counted"], alone["left"]) == (False, "20")
     assert (never["is_counted"], never["left"]) == (True, "0")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.policy.jsonlogic import RuleError, RuleMatch, compile_rule, evaluate
+from cogcli.policy.jsonlogic import RuleError, RuleResult, compile_rule, evaluate
 from cogcli.policy.operators import OPERATORS
 
 FACTS: dict[str, Any] = {
@@ -196,17 +196,17 @@ ERRORS: list[tuple[Any, str, str]] = [
 @pytest.mark.parametrize("rule", TRUE, ids=str)
 def test_rules_that_match(rule: Any) -> None:
     found = evaluate(compile_rule(rule), FACTS)
-    assert isinstance(found, RuleMatch), found
+    assert found.error is None, found
     assert found.result is True
     negated = evaluate(compile_rule({"!": [rule]}), FACTS)
-    assert isinstance(negated, RuleMatch)
+    assert negated.error is None
     assert negated.result is False
 
 
 @pytest.mark.parametrize(("rule", "code", "pointer"), ERRORS, ids=str)
 def test_rules_without_a_result(rule: Any, code: str, pointer: str) -> None:
-    found = evaluate(compile_rule(rule), FACTS)
-    assert isinstance(found, RuleError), found
+    found = evaluate(compile_rule(rule), FACTS).error
+    assert found is not None
     assert (found.code, found.pointer) == (code, pointer)
 
 
@@ -231,21 +231,21 @@ def test_rules_without_a_result(rule: Any, code: str, pointer: str) -> None:
 )
 def test_where_a_path_leads(path: str, value: Any) -> None:
     found = evaluate(compile_rule({"!!": [{"missing": [path]}]}), FACTS)
-    assert found == RuleMatch(value is None, {path: value})
+    assert found == RuleResult(value is None, {path: value})
 
 
 def test_numbers_name_members_and_the_empty_path_all_there_is() -> None:
-    assert evaluate(compile_rule({"==": [{"var": 1}, "b"]}), {"1": "b"}) == RuleMatch(
+    assert evaluate(compile_rule({"==": [{"var": 1}, "b"]}), {"1": "b"}) == RuleResult(
         True, {"1": "b"}
     )
     assert evaluate(compile_rule({"==": [{"var": ""}, {"a": 1}]}), {"a": 1}).reads == {}
     everything = evaluate(compile_rule({"!": [{"missing": [""]}]}), {"a": 1})
-    assert everything == RuleMatch(True, {"": {"a": 1}})
+    assert everything == RuleResult(True, {"": {"a": 1}})
 
 
 def test_facts_that_an_item_hides_are_not_read() -> None:
     rule = {"all": [{"var": "lines"}, {">": [{"var": ["none", 1]}, {"-": [{"var": "qty"}, 2]}]}]}
-    assert evaluate(compile_rule(rule), FACTS) == RuleMatch(True, {"lines": FACTS["lines"]})
+    assert evaluate(compile_rule(rule), FACTS) == RuleResult(True, {"lines": FACTS["lines"]})
 
 
 MESSAGES: list[tuple[Any, str]] = [
@@ -275,27 +275,27 @@ MESSAGES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("rule", "message"), MESSAGES, ids=str)
 def test_what_is_said_of_a_rule_without_a_result(rule: Any, message: str) -> None:
-    found = evaluate(compile_rule(rule), FACTS)
-    assert isinstance(found, RuleError)
+    found = evaluate(compile_rule(rule), FACTS).error
+    assert found is not None
     assert found.message.replace("an object", "a object") == message
 
 
 def test_an_error_names_the_variable_that_is_missing_and_no_other() -> None:
     missing = evaluate(compile_rule({"==": [{"var": "order.x"}, 1]}), FACTS)
-    assert missing == RuleError(
+    assert missing.error == RuleError(
         "missing", "/==/0/var", "no value at `order.x`", {"order.x": None}, "order.x"
     )
-    assert evaluate(compile_rule({"<": ["1", 2]}), FACTS) == RuleError(
+    assert evaluate(compile_rule({"<": ["1", 2]}), FACTS).error == RuleError(
         "type", "/<", "expected a number, found a text", {}, ""
     )
-    assert evaluate(compile_rule({"log": 1}), FACTS) == RuleError(
+    assert evaluate(compile_rule({"log": 1}), FACTS).error == RuleError(
         "invalid", "/log", "no operator `log`", {}
     )
     assert evaluate(compile_rule(None), FACTS).reads == {}
     twice = compile_rule({"or": [True, {"log": 1}, {"val": 1}]})
     assert [fault.path for fault in twice.faults] == [("or", 1, "log"), ("or", 2, "val")]
-    found = evaluate(twice, FACTS)
-    assert isinstance(found, RuleError)
+    found = evaluate(twice, FACTS).error
+    assert found is not None
     assert (found.pointer, found.missing) == ("/or/1/log", "")
 
 
@@ -355,15 +355,15 @@ def test_the_fact_that_is_missing_is_the_list_where_an_item_lacks_something() ->
             {"some": [{"var": "lines"}, {"var": "blocked"}]},
         ]
     }
-    found = evaluate(compile_rule(rule), FACTS)
-    assert isinstance(found, RuleError)
+    found = evaluate(compile_rule(rule), FACTS).error
+    assert found is not None
     assert (found.code, found.missing, found.message) == (
         "missing",
         "lines",
         "no value at `blocked`",
     )
-    constant = evaluate(compile_rule({"some": [[1], {"var": "blocked"}]}), FACTS)
-    assert isinstance(constant, RuleError)
+    constant = evaluate(compile_rule({"some": [[1], {"var": "blocked"}]}), FACTS).error
+    assert constant is not None
     assert (constant.code, constant.missing) == ("missing", "")
 
 
@@ -374,30 +374,30 @@ def test_whole_numbers_are_names_too() -> None:
     }
     worked_out = {"==": [{"missing": {"merge": [1, "a"]}}, [1, "a"]]}
     assert evaluate(compile_rule(worked_out), {}).reads == {"1": None, "a": None}
-    assert evaluate(compile_rule({"!": [{"missing": [1.0]}]}), {"1": 2}) == RuleMatch(
+    assert evaluate(compile_rule({"!": [{"missing": [1.0]}]}), {"1": 2}) == RuleResult(
         True, {"1": 2}
     )
-    assert evaluate(compile_rule({"==": [{"var": 1.0}, 2]}), {"1": 2}) == RuleMatch(True, {"1": 2})
-    assert evaluate(compile_rule({"!": [{"missing": [""]}]}), {}) == RuleMatch(True, {"": {}})
+    assert evaluate(compile_rule({"==": [{"var": 1.0}, 2]}), {"1": 2}) == RuleResult(True, {"1": 2})
+    assert evaluate(compile_rule({"!": [{"missing": [""]}]}), {}) == RuleResult(True, {"": {}})
     for name in (True, 1.5, None, [["a"]], {"merge": [[1.5]]}):
-        assert isinstance(evaluate(compile_rule({"!!": [{"missing": [name, "a"]}]}), {}), RuleError)
+        assert evaluate(compile_rule({"!!": [{"missing": [name, "a"]}]}), {}).result is None
 
 
 def test_names_that_are_worked_out_are_looked_for() -> None:
     facts = {"names": ["a", "b"], "a": 1, "one": "c"}
     wanted = {"==": [{"missing": [{"var": "names"}]}, ["b"]]}
-    assert evaluate(compile_rule(wanted), facts) == RuleMatch(
+    assert evaluate(compile_rule(wanted), facts) == RuleResult(
         True, {"names": ["a", "b"], "a": 1, "b": None}
     )
     several = {"==": [{"missing": [{"var": "one"}, "a"]}, ["c"]]}
-    assert evaluate(compile_rule(several), facts) == RuleMatch(
+    assert evaluate(compile_rule(several), facts) == RuleResult(
         True, {"one": "c", "c": None, "a": 1}
     )
     some = {"==": [{"missing_some": [1, {"var": "names"}]}, []]}
-    assert isinstance(evaluate(compile_rule(some), facts), RuleMatch)
+    assert evaluate(compile_rule(some), facts).error is None
     for names in ([["a", "b"], "z"], [{"var": "names"}, "z"]):
-        found = evaluate(compile_rule({"!!": [{"missing": names}]}), facts)
-        assert isinstance(found, RuleError)
+        found = evaluate(compile_rule({"!!": [{"missing": names}]}), facts).error
+        assert found is not None
         assert found.code == "type"
 
 
@@ -415,7 +415,7 @@ def test_reads_hold_each_fact_that_was_looked_at() -> None:
 def test_reads_stop_where_the_rule_was_decided() -> None:
     rule = {"and": [{">": [{"var": "args.amount"}, 900]}, {"==": [{"var": "user.role"}, "x"]}]}
     found = evaluate(compile_rule(rule), FACTS)
-    assert found == RuleMatch(False, {"args.amount": 240})
+    assert found == RuleResult(False, {"args.amount": 240})
 
 
 def test_paths_are_those_of_facts_and_not_of_items() -> None:
@@ -428,9 +428,9 @@ def test_paths_are_those_of_facts_and_not_of_items() -> None:
 
 def test_operations_are_bounded() -> None:
     rule = {"all": [{"var": "items"}, {"all": [[1] * 50, {">": [{"var": ""}, 0]}]}]}
-    assert isinstance(evaluate(compile_rule(rule), {"items": [0] * 50}), RuleMatch)
-    found = evaluate(compile_rule(rule), {"items": [0] * 500})
-    assert isinstance(found, RuleError)
+    assert evaluate(compile_rule(rule), {"items": [0] * 50}).error is None
+    found = evaluate(compile_rule(rule), {"items": [0] * 500}).error
+    assert found is not None
     assert found.code == "limit"
 
 
@@ -446,6 +446,6 @@ def test_depth_is_bounded() -> None:
 
 def test_text_is_bounded() -> None:
     grow = {"reduce": [[0] * 20, {"cat": [{"var": "accumulator"}, {"var": "accumulator"}]}, "x"]}
-    found = evaluate(compile_rule({"==": [grow, ""]}), {})
-    assert isinstance(found, RuleError)
+    found = evaluate(compile_rule({"==": [grow, ""]}), {}).error
+    assert found is not None
     assert found.code == "limit"

@@ -10,7 +10,7 @@ from solved import solve
 
 from cogcli.base.jsonvalue import kind_of
 from cogcli.declarations.value_types import Json
-from cogcli.policy.jsonlogic import RuleError, compile_rule, evaluate
+from cogcli.policy.jsonlogic import compile_rule, evaluate
 from cogcli.policy.run_policy import with_value
 from cogcli.policy.smt_script import EXACT, all_of, any_of, equals, negated, number_term
 from cogcli.policy.symbolic_rules import Readings, RuleReader, RuleReading
@@ -61,8 +61,7 @@ class _Reading:
             data = with_value(data, path, value)
         data = with_value(data, "request.params", data.get("inputs", {}))
         said = evaluate(self.rule, data)
-        fails = isinstance(said, RuleError)
-        matches = not isinstance(said, RuleError) and said.result
+        fails, matches = said.result is None, said.result is True
         found = self.found
         return all_of(
             found.fails if fails else negated(found.fails),
