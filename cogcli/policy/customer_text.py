@@ -17,13 +17,14 @@ from cogcli.base.problems import list_known_words, suggestion
 from cogcli.base.redact import BY_NAME, MASK
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyLayer, PolicyRule
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
-from cogcli.policy.limits import READS, decimal_of, difference_of
+from cogcli.policy.limits import READS, CounterRead, decimal_of, difference_of
 from cogcli.policy.pack_policy import applies, breaks_limits, paths_overlap
 from cogcli.policy.verdict import MASK as MASKS
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.template import TemplateFault, split_placeholders
-from cogcli.specs.unchecked import value_at
+from cogcli.specs.template import Piece, TemplateFault, split_placeholders
+from cogcli.specs.unchecked import object_at, value_at
 
 SAFE_CLASSES: Final = ("public", "internal")
 """The classifications of facts that a customer may see."""
@@ -35,12 +36,6 @@ _GUARDRAILS: Final = ("policy_layer", "guardrails")
 _NAME: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+")
 _JOINERS: Final = "\u200c\u200d"
 """The invisible characters that words of some languages need."""
-
-
-class Placeholder(NamedTuple):
-    """The name of a value in a text, such as `order.age_days`."""
-
-    name: str
 
 
 class CustomerText(NamedTuple):
@@ -68,27 +63,27 @@ def find_text(layer: PolicyLayer, reason: str) -> CustomerText | None:
     return next((each for each in found if each.text), None)
 
 
-def parse_text(text: str) -> list[str | Placeholder]:
-    """Return the parts of a text. Raise TemplateFault for a placeholder that is not the name of a value."""
-    return list(split_placeholders(text, _parse_placeholder))
+def _parse_text(text: str) -> list[Piece[str]]:
+    """Return the literal strings of a text and the names of values, such as `order.age_days`.
+
+    Raise TemplateFault for a placeholder that is not the name of a value.
+    """
+    return list(split_placeholders(text, _parse_name))
 
 
-def _parse_placeholder(inner: str, offset: int) -> Placeholder:
+def _parse_name(inner: str, offset: int) -> str:
     if _NAME.fullmatch(inner) is None:
         raise TemplateFault(f"`${{{inner}}}` is not the name of a value", offset)
-    return Placeholder(inner)
+    return inner
 
 
 def render_text(text: str, values: Mapping[str, object]) -> str:
     """Return a text with these values by name, as one paragraph. Empty if a placeholder cannot be read."""
     try:
-        parts = parse_text(text)
+        parts = _parse_text(text)
     except TemplateFault:
         return ""
-    filled = [
-        _render_value(part.name, values) if isinstance(part, Placeholder) else part
-        for part in parts
-    ]
+    filled = [literal if name is None else _render_value(name, values) for literal, name in parts]
     return " ".join(_to_printable("".join(filled)).split())
 
 
@@ -97,8 +92,7 @@ def render_rule_text(rule: PolicyRule, data: Json, names: Iterable[str]) -> str:
 
     `names` are those of the values that a customer may see.
     """
-    arguments = data.get("args")
-    broken = breaks_limits(rule.then.limits, arguments if isinstance(arguments, dict) else {})
+    broken = breaks_limits(rule.then.limits, object_at(data, "args"))
     if rule.then.verdict == "allow" and not broken:
         return ""
     return render_text(rule.say, {name: value_at(data, *name.split(".")) for name in names})
@@ -140,12 +134,12 @@ def _to_printable(text: str) -> str:
 def list_limit_values(limit: CumulativeLimit, reads: Json) -> Json:
     """Return the values of a limit that a customer may see, by name. `reads` are those of the decision."""
     values: Json = {"limit.max": limit.max}
-    read = value_at(reads, f"{READS}{limit.id}")
-    if limit.per != PER_USER or not isinstance(read, dict):
+    if limit.per != PER_USER:
         return values
+    read = read_record(CounterRead, value_at(reads, f"{READS}{limit.id}"))
     try:
-        left = difference_of(Decimal(str(limit.max)), decimal_of(read.get("used")))
-    except ValueError:  # masked
+        left = difference_of(Decimal(str(limit.max)), decimal_of(read.used))
+    except ValueError:  # absent or masked
         return values
     return {**values, "limit.left": show_number(max(left, Decimal(0)))}
 
@@ -237,7 +231,7 @@ def _check_text(
     allowed_names: Sequence[str] = (),
 ) -> None:
     try:
-        names = [part.name for part in parse_text(text) if isinstance(part, Placeholder)]
+        names = [name for _, name in _parse_text(text) if name is not None]
     except TemplateFault as fault:
         report.error("request.template", ("say",), str(fault))
         return

@@ -226,7 +226,7 @@ def _type_of_text(text: str, inputs: Fields) -> RequestType | None:
     except TemplateFault:
         return None
     if not slots:
-        return RequestType({"const": "".join(map(str, parts))})
+        return RequestType({"const": "".join(literal for literal, _ in parts)})
     own = [slot for slot in slots if not slot.of_service]
     if any(slot.path[0] not in inputs for slot in own):
         return None

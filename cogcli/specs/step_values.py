@@ -17,6 +17,7 @@ from cogcli.base.problems import KeyPath
 from cogcli.base.refs import Reference, parse, parse_loop
 from cogcli.specs.template import (
     LITERAL,
+    Piece,
     TemplateFault,
     has_only,
     is_literal,
@@ -61,7 +62,7 @@ def is_text(value: object) -> TypeGuard[Json]:
 
 
 @lru_cache(maxsize=1024)
-def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | TextSlot, ...]:
+def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[Piece[TextSlot], ...]:
     """Return the literal strings and slots of a `$text`. Raise TemplateFault if it is invalid."""
 
     def slot(inner: str, offset: int) -> TextSlot:
@@ -76,7 +77,7 @@ def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | Te
 
 def slots_in_text(text: str, loops: frozenset[str] = frozenset()) -> list[TextSlot]:
     """Return the slots of a `$text`. Raise TemplateFault if it is invalid."""
-    return [piece for piece in parse_text(text, loops) if isinstance(piece, TextSlot)]
+    return [slot for _, slot in parse_text(text, loops) if slot is not None]
 
 
 def parts_of(value: object, path: KeyPath = ()) -> Iterator[ValuePart]:

@@ -56,27 +56,30 @@ class TemplateFault(ValueError):
 
 
 Slot = TypeVar("Slot")
+Piece = tuple[str, Slot | None]
+"""A part of a text with placeholders: a literal string and None, or an empty string and a slot."""
 
 
 @lru_cache(maxsize=4096)
-def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
+def parse_template(text: str) -> tuple[Piece[TemplateSlot], ...]:
     """Return the literal strings and slots of a template. Raise TemplateFault if it is invalid."""
     whole = _WHOLE.fullmatch(text)
     if whole:
-        return (TemplateSlot(tuple((whole[1] or whole[2]).split(".")), is_whole_value=True),)
+        path = tuple((whole[1] or whole[2]).split("."))
+        return (("", TemplateSlot(path, is_whole_value=True)),)
     if variable := _VARIABLE.fullmatch(text):
-        return (TemplateSlot((variable[1],), is_whole_value=True, of_service=True),)
+        return (("", TemplateSlot((variable[1],), is_whole_value=True, of_service=True)),)
     if _NEAR.fullmatch(text):
         raise TemplateFault(f"`{text}` is not a path below `input`")
-    return tuple(split_placeholders(text, _parse_slot)) if "${" in text else (text,)
+    return tuple(split_placeholders(text, _parse_slot)) if "${" in text else ((text, None),)
 
 
 def slots_of(text: str) -> list[TemplateSlot]:
     """Return the slots of a template. Raise TemplateFault if it is invalid."""
-    return [piece for piece in parse_template(text) if isinstance(piece, TemplateSlot)]
+    return [slot for _, slot in parse_template(text) if slot is not None]
 
 
-def split_placeholders(text: str, parse: Callable[[str, int], Slot]) -> Iterator[str | Slot]:
+def split_placeholders(text: str, parse: Callable[[str, int], Slot]) -> Iterator[Piece[Slot]]:
     """Yield the literal parts of a string, and the result of `parse` for the content and offset of
     each `${...}`.
 
@@ -86,14 +89,14 @@ def split_placeholders(text: str, parse: Callable[[str, int], Slot]) -> Iterator
     while position < len(text):
         start = text.find("${", position)
         if start < 0:
-            yield text[position:]
+            yield text[position:], None
             return
         if start > position and text[start - 1] == "$":
-            yield text[position : start - 1] + "${"
+            yield text[position : start - 1] + "${", None
             position = start + 2
             continue
         if start > position:
-            yield text[position:start]
+            yield text[position:start], None
         end = text.find("}", start)
         inner = text[start + 2 : end]
         if end < 0:
@@ -102,7 +105,7 @@ def split_placeholders(text: str, parse: Callable[[str, int], Slot]) -> Iterator
             raise TemplateFault(
                 f"`{text[start : start + 40]}` nests one placeholder in another", start
             )
-        yield parse(inner, start)
+        yield "", parse(inner, start)
         position = end + 1
 
 

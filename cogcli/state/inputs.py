@@ -117,8 +117,8 @@ def _build_text_resolver(text: str, loop_names: frozenset[str]) -> Resolver:
 
     def resolve(scope: Scope, reads: dict[str, None]) -> str:
         found, size = [], 0
-        for piece in pieces:
-            found.append(piece if isinstance(piece, str) else _render_slot(piece, scope, reads))
+        for literal, slot in pieces:
+            found.append(literal if slot is None else _render_slot(slot, scope, reads))
             size += len(found[-1])
             if size > MAX_TEXT:
                 raise InputMappingError(

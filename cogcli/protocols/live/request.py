@@ -101,12 +101,15 @@ def as_data(value: object) -> object:
 def _compile_text(text: str, at: TemplatePath, context: TemplateContext) -> Template:
     parts, slots = parse_template(text), slots_of(text)
     if not slots:
-        plain = "".join(map(str, parts))
+        plain = "".join(literal for literal, _ in parts)
         return lambda given: plain
     if len(parts) == 1 and slots[0].is_whole_value:
         return _compile_slot(slots[0], at, context)
     return lambda given: "".join(
-        [p if isinstance(p, str) else _text_value(p, given, at, context) for p in parts]
+        [
+            literal if slot is None else _text_value(slot, given, at, context)
+            for literal, slot in parts
+        ]
     )
 
 
