@@ -11,7 +11,7 @@ from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.data_lines import DataLine, json_text, message_lines
 from cogcli.agent.profile import MAX_PROFILE_ITEMS, NAMED, STYLE, UserProfile
 from cogcli.agent.records import SummaryReply
-from cogcli.agent.reply_text import ReplyProblem, read_object
+from cogcli.agent.reply_text import read_object
 from cogcli.agent.sections import DataSection, Prompt, PromptSection, fit_sections
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
@@ -77,16 +77,11 @@ def build_summary_prompt(messages: Sequence[Json], tokenizer: Tokenizer = ESTIMA
     )
 
 
-def parse_summary(text: str | bytes) -> str | ReplyProblem:
-    """Return the summary in a model's reply, or the problem that makes the reply unusable."""
+def parse_summary(text: str | bytes) -> str | None:
+    """Return the summary in a model's reply, or None if the reply is unusable."""
     notes: list[Note] = []
-    found = read_object(text, notes)
-    if isinstance(found, ReplyProblem):
-        return found
-    summary = read_record(SummaryReply, found).summary
-    if summary.strip():
-        return truncate_text(summary, _SUMMARY, "summary", notes)
-    return ReplyProblem("bad_type", "/summary", "expected text")
+    summary = read_record(SummaryReply, read_object(text, notes).members).summary
+    return truncate_text(summary, _SUMMARY, "summary", notes) if summary.strip() else None
 
 
 def _interaction_section(name: str, interactions: Iterable[Json]) -> DataSection:

@@ -77,10 +77,10 @@ def parse_learned(
     did not see the whole profile (`sees_all`).
     """
     notes: list[Note] = []
-    found = read_object(text, notes)
-    if isinstance(found, ReplyProblem):
-        return found
-    statements = [compare(profile, each) for each in statements_of(found, kind, notes)]
+    members, problem = read_object(text, notes)
+    if problem is not None:
+        return problem
+    statements = [compare(profile, each) for each in statements_of(members, kind, notes)]
     if kind == "synthesize" and sees_all:
         statements += find_removed_entries(profile, statements)
     return LearnedStatements(tuple(statements), limit_notes(notes))

@@ -100,7 +100,7 @@ def parse_reply(text: str | bytes, limit: int) -> Reply | ReplyProblem:
     """Parse the reply in a text or any bytes, with at most `limit` calls."""
     notes: list[Note] = []
     found = read_object(text, notes)
-    return found if isinstance(found, ReplyProblem) else _parse_members(found, limit, notes)
+    return found.problem or _parse_members(found.members, limit, notes)
 
 
 def reply_of_tool_calls(text: str, calls: Iterable[object], limit: int) -> Reply | ReplyProblem:
@@ -111,12 +111,12 @@ def reply_of_tool_calls(text: str, calls: Iterable[object], limit: int) -> Reply
     if not given:
         return parse_reply(text, limit)
     notes: list[Note] = []
-    found = read_object(text, notes)
-    if isinstance(found, ReplyProblem):
-        if found.code == "too_large":
-            return found
-        found, notes = {"thinking": text}, []
-    return _parse_members({**found, "tool_calls": given}, limit, notes)
+    members, problem = read_object(text, notes)
+    if problem is not None:
+        if problem.code == "too_large":
+            return problem
+        members, notes = {"thinking": text}, []
+    return _parse_members({**members, "tool_calls": given}, limit, notes)
 
 
 class _Members(NamedTuple):

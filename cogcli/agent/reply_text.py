@@ -41,12 +41,19 @@ class ReplyProblem(NamedTuple):
         return self._asdict()
 
 
-def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
+class ReplyObject(NamedTuple):
+    """The object in the text of a reply. It is empty if there is a problem."""
+
+    members: Json
+    problem: ReplyProblem | None = None
+
+
+def read_object(text: str | bytes, notes: list[Note]) -> ReplyObject:
     """Return the object of a text, or the first one in it, with a note. A list with one object is
     read as that object. Text after the object is ignored.
     """
     if _byte_size(text) > MAX_BYTES:
-        return ReplyProblem("too_large", "", f"more than {MAX_BYTES} bytes")
+        return _no_object("too_large", f"more than {MAX_BYTES} bytes")
     try:
         value = _parse_strictly(text)
     except InvalidJson as refused:
@@ -55,13 +62,17 @@ def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
             value = _parse_strictly(found)
         except InvalidJson as inner:
             problem = inner if found else refused
-            return ReplyProblem("not_json", "", str(problem))
+            return _no_object("not_json", str(problem))
         notes.append(note("extracted", "", "there was text around the object"))
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
-        return value
-    return ReplyProblem("not_object", "", f"expected an object, found {kind_of(value)}")
+        return ReplyObject(value)
+    return _no_object("not_object", f"expected an object, found {kind_of(value)}")
+
+
+def _no_object(code: str, message: str) -> ReplyObject:
+    return ReplyObject({}, ReplyProblem(code, "", message))
 
 
 def _parse_strictly(text: str | bytes) -> object:

@@ -63,12 +63,18 @@ class BudgetUsage(NamedTuple):
 
 
 class Reservation:
-    """Amounts reserved by key. The first `commit` or `release` ends the reservation; later calls have no effect."""
+    """Amounts reserved by key. The first `commit` or `release` ends the reservation; later calls have no effect.
 
-    __slots__ = ("_budgets", "_needs", "_open")
+    `overrun` explains why nothing could be reserved. It is None if the amounts are reserved.
+    """
 
-    def __init__(self, budgets: Budgets, needs: Mapping[str, int]) -> None:
-        self._budgets, self._needs, self._open = budgets, dict(needs), True
+    __slots__ = ("_budgets", "_needs", "_open", "overrun")
+
+    def __init__(
+        self, budgets: Budgets, needs: Mapping[str, int], overrun: BudgetOverrun | None
+    ) -> None:
+        self._budgets, self._needs, self._open = budgets, dict(needs), overrun is None
+        self.overrun = overrun
 
     def commit(self, actual: Mapping[str, int] | None = None) -> None:
         """Spend the actual amounts, or the reserved amounts if `actual` is None."""
@@ -94,15 +100,14 @@ class Budgets:
         self._used: dict[str, int] = {}
         self._reserved: dict[str, int] = {}
 
-    def reserve(self, needs: Mapping[str, int]) -> Reservation | BudgetOverrun:
-        """Reserve all amounts in `needs`, or return the first key that would exceed its limit."""
+    def reserve(self, needs: Mapping[str, int]) -> Reservation:
+        """Reserve all amounts in `needs`. Reserve nothing if a key would exceed its limit."""
         with self.lock:
             overrun = self._find_overrun(needs)
-            if overrun is not None:
-                return overrun
-            for key, amount in needs.items():
-                self._reserved[key] = self._reserved.get(key, 0) + amount
-        return Reservation(self, needs)
+            if overrun is None:
+                for key, amount in needs.items():
+                    self._reserved[key] = self._reserved.get(key, 0) + amount
+        return Reservation(self, needs, overrun)
 
     def charge(self, needs: Mapping[str, int]) -> BudgetOverrun | None:
         """Count all amounts in `needs` as used, or return the first key that would exceed its limit."""

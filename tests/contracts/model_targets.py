@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from fakes.models import ask, model, request
 from support.tinymodel import TinyModel
 
-from cogcli.agent.models.port import LanguageModel, ModelError, ModelReply
+from cogcli.agent.models.port import LanguageModel, ModelError, ModelOutcome
 from cogcli.agent.models.transcript import Exchange
 
 KEY = "sk-canary-5e1f0c77-not-to-be-seen"
@@ -91,13 +91,13 @@ ASKED = request("hello", tools=(TOOL,))
 @contextmanager
 def _recorded(root: Path) -> Iterator[ModelTarget]:
     """What was recorded of the scripted ones; there is nothing to wait for."""
-    outcomes: dict[str, ModelReply | ModelError] = {}
+    outcomes: dict[str, ModelOutcome] = {}
     with _scripted(root) as scripted:
         for name in ("text", "calls", "busy", "broken", "forbidden"):
             try:
-                outcomes[name] = ask(scripted.models[name], ASKED)
+                outcomes[name] = ModelOutcome(reply=ask(scripted.models[name], ASKED))
             except ModelError as error:
-                outcomes[name] = error
+                outcomes[name] = ModelOutcome(error=error)
     models = {}
     for name, outcome in outcomes.items():
         file = root / f"{name}.jsonl"

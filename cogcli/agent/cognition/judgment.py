@@ -18,6 +18,7 @@ from cogcli.agent.context.compiler import CompiledContext
 from cogcli.agent.job_prompts import ANSWER_TOKENS, build_summary_prompt, parse_summary
 from cogcli.agent.models.port import ModelError, ModelReply, ModelRequest
 from cogcli.base.errors import InternalError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.decision import TOKENS
 from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.prices import COST
@@ -25,6 +26,14 @@ from cogcli.run.engine.effects import Effects
 
 SHORTER: Final = 0.8
 """The part of its tokens for a context after a model refused it as too long."""
+
+
+class RequestOutcome(NamedTuple):
+    """The outcome of a request to the model: the reply, its error, or the budget that forbids it."""
+
+    reply: ModelReply | None = None
+    error: ModelError | None = None
+    overrun: BudgetOverrun | None = None
 
 
 def judge(
@@ -35,22 +44,21 @@ def judge(
     shortened = False
     while isinstance(proposed, Question):
         outcome = yield from _request_model(loop, proposed.purpose, proposed.request)
-        match outcome:
-            case ModelReply():
-                proposed = proposed.take(outcome)
-            case BudgetOverrun():
-                loop.end_by_budget(outcome)
-                return None
-            case ModelError(kind="context_too_long") if not shortened:
-                shortened = True
-                shorter = view._replace(context=recompile(SHORTER), room=int(view.room * SHORTER))
-                if shorter.context.is_overpacked:
-                    loop.ending = overpacked_ending()
-                    return None
-                proposed = loop.planner.propose(shorter)
-            case ModelError():
-                loop.ending = LoopEnding("failed", outcome.code, outcome.to_error())
-                return None
+        if outcome.overrun is not None:
+            loop.end_by_budget(outcome.overrun)
+            return None
+        if outcome.error is None:
+            proposed = proposed.take(outcome.reply)
+            continue
+        if shortened or outcome.error.kind != "context_too_long":
+            loop.ending = LoopEnding("failed", outcome.error.code, outcome.error.to_error())
+            return None
+        shortened = True
+        shorter = view._replace(context=recompile(SHORTER), room=int(view.room * SHORTER))
+        if shorter.context.is_overpacked:
+            loop.ending = overpacked_ending()
+            return None
+        proposed = loop.planner.propose(shorter)
     return _apply_judgment(loop, proposed)
 
 
@@ -66,8 +74,8 @@ def summarize_conversation(loop: Progress) -> Effects:
         seed=loop.root.first.payload["seed"],
     )
     outcome = yield from _request_model(loop, "summary", request)
-    summary = parse_summary(outcome.text) if isinstance(outcome, ModelReply) else None
-    if not isinstance(summary, str):
+    summary = None if outcome.reply is None else parse_summary(outcome.reply.text)
+    if summary is None:
         return False
     loop.invocation = loop.invocation._replace(summary=summary)
     return True
@@ -83,7 +91,7 @@ def _apply_judgment(loop: Progress, candidate: Candidate | JudgedCandidate) -> C
 
 
 def _request_model(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
-    """Send a request and return the model's reply or error, or BudgetOverrun if the budget does not allow the call."""
+    """Send a request and return its `RequestOutcome`."""
     if loop.reasoning is None:
         raise InternalError("internal", "a planner without a model asks one")
     prompt, prices = tokens_of(request), loop.reasoning.prices
@@ -91,12 +99,11 @@ def _request_model(loop: Progress, purpose: str, request: ModelRequest) -> Effec
     if prices is not None:
         needs[COST] = prices.cost(prompt, request.max_tokens)
     reserved = loop.policy.budgets.reserve(needs)
-    if isinstance(reserved, BudgetOverrun):
-        return reserved
+    if reserved.overrun is not None:
+        return RequestOutcome(overrun=reserved.overrun)
     answered = yield from loop.reasoning.calls.ask(loop.turn, purpose, request)
     spent = {TOKENS: answered.tokens}
     if prices is not None:
         spent[COST] = prices.cost(answered.usage.tokens_in, answered.usage.tokens_out)
     reserved.commit(spent)
-    outcome: ModelReply | ModelError = answered.outcome
-    return outcome
+    return RequestOutcome(answered.outcome.reply, answered.outcome.error)

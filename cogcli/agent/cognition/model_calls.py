@@ -19,6 +19,7 @@ from cogcli.agent.context.tokenizer import ESTIMATE
 from cogcli.agent.models.port import (
     LanguageModel,
     ModelError,
+    ModelOutcome,
     ModelReply,
     ModelRequest,
     count_request,
@@ -56,13 +57,12 @@ OpenModel = Callable[[int], LanguageModel]
 """Opens the model, given the number of requests of the run with an outcome."""
 OnResponse = Callable[[str], None]
 """Takes the readable part of a response while a model writes it, from any thread."""
-Outcome = ModelReply | ModelError
 
 
 class AnsweredCall(NamedTuple):
     """The outcome of a model call, and its tokens."""
 
-    outcome: Outcome
+    outcome: ModelOutcome
     usage: Usage
 
     @property
@@ -76,12 +76,14 @@ class RecordedModelCall:
 
     def __init__(self) -> None:
         self.failures: list[ModelError] = []
-        self.answer: Outcome | None = None
+        self.answer: ModelOutcome | None = None
         self.resent = 0
 
-    def outcome(self, attempt: int) -> Outcome | None:
+    def outcome(self, attempt: int) -> ModelOutcome | None:
         """Return the outcome of an attempt, or None if the log has none."""
-        return self.failures[attempt - 1] if attempt <= len(self.failures) else self.answer
+        if attempt <= len(self.failures):
+            return ModelOutcome(error=self.failures[attempt - 1])
+        return self.answer
 
 
 class ModelCalls:
@@ -142,15 +144,15 @@ class ModelCalls:
                     self._emit_event(ModelResent(call_id=request.call_id))
                     known.resent, was_cut_off = known.resent + 1, False
                 outcome, is_new = (yield from self._make_attempt(request)), True
-            if not isinstance(outcome, ModelError):
+            if outcome.error is None:
                 break
-            wait = retry_wait(outcome, attempt, request.seed)
+            wait = retry_wait(outcome.error, attempt, request.seed)
             if wait is None:
                 break
             if is_new:
                 yield Sleep(time.monotonic() + wait)
             attempt += 1
-            self._record_retry(request.call_id, attempt, outcome, wait)
+            self._record_retry(request.call_id, attempt, outcome.error, wait)
         sent = SendCounts(attempt, known.resent, round((time.monotonic() - began) * 1000))
         return self._record_answer(turn, request, outcome, sent)
 
@@ -161,16 +163,16 @@ class ModelCalls:
         log = None if self._root.engine.is_live else self._root.engine.dispatcher
         position = None if log is None else inf
 
-        def perform() -> Outcome:
+        def perform() -> ModelOutcome:
             if log is not None:
                 log.end_unanswered()
             if self._open is None:
                 raise CallNeverAnswered
             self._model = self._model or self._open(self._known)
             try:
-                return self._generate_reply(self._model, request, cancel)
+                return ModelOutcome(reply=self._generate_reply(self._model, request, cancel))
             except ModelError as error:
-                return error
+                return ModelOutcome(error=error)
 
         try:
             return (
@@ -179,7 +181,7 @@ class ModelCalls:
                 )
             )
         except ModelError as error:
-            return error
+            return ModelOutcome(error=error)
 
     def _generate_reply(
         self, model: LanguageModel, request: ModelRequest, cancel: Cancellation
@@ -227,7 +229,7 @@ class ModelCalls:
         self._emit_event(retried)
 
     def _record_answer(
-        self, turn: int, request: ModelRequest, outcome: Outcome, send_counts: SendCounts
+        self, turn: int, request: ModelRequest, outcome: ModelOutcome, send_counts: SendCounts
     ) -> AnsweredCall:
         used = outcome.usage
         lost = send_counts.resent * tokens_of(
@@ -295,20 +297,20 @@ def request_of_log(logged_request: Json) -> ModelRequest:
     return ModelRequest(**{**logged_request, **lists, "tools": tools, "json_schema": schema})
 
 
-def _outcome_to_log(outcome: Outcome) -> Json:
-    if isinstance(outcome, ModelError):
-        return {"error": outcome.to_payload()}
-    calls = [{**call, "args": _text_or_empty(call["args"])} for call in outcome.tool_calls]
-    return {"reply": {**outcome.to_payload(), "tool_calls": calls}}
+def _outcome_to_log(outcome: ModelOutcome) -> Json:
+    if outcome.reply is None:
+        return outcome.to_payload()
+    calls = [{**call, "args": _text_or_empty(call["args"])} for call in outcome.reply.tool_calls]
+    return {"reply": {**outcome.reply.to_payload(), "tool_calls": calls}}
 
 
-def outcome_of_log(answer: ModelAnswered) -> Outcome:
+def outcome_of_log(answer: ModelAnswered) -> ModelOutcome:
     """Return the reply or the error in `model.answered`."""
     if answer.error is not None:
-        return ModelError.from_payload(answer.error)
+        return ModelOutcome(error=ModelError.from_payload(answer.error))
     reply = ModelReply.from_payload(answer.reply or {})
     calls = ({**call, "args": orjson.loads(call["args"])} for call in reply.tool_calls)
-    return reply._replace(tool_calls=tuple(calls))
+    return ModelOutcome(reply=reply._replace(tool_calls=tuple(calls)))
 
 
 def _text_or_empty(value: object) -> str:

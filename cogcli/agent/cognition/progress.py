@@ -245,8 +245,9 @@ class Progress:
     def replan(self, reason: str, details: list[Json]) -> None:
         """Let the planner propose another candidate, if the limit of replans allows one."""
         reserved = self.policy.budgets.reserve({"replans": 1})
-        if isinstance(reserved, BudgetOverrun):
-            self.ending = unplanned_ending(reason, reserved.used, self.candidate.fault_detail)
+        if reserved.overrun is not None:
+            used = reserved.overrun.used
+            self.ending = unplanned_ending(reason, used, self.candidate.fault_detail)
             return
         reserved.commit()
         self.replans += 1

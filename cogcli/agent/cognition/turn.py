@@ -31,7 +31,6 @@ from cogcli.declarations.events import PlanCreated, PlanEntry
 from cogcli.declarations.pack_spec import BUILT_IN_GATE
 from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
-from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.loop_guard import LoopTrip
 from cogcli.policy.run_policy import Facts
 from cogcli.run.engine.effects import Effects
@@ -83,8 +82,8 @@ def _open_turn(loop: Progress) -> None:
     loop.turn += 1
     loop.policy.turn = loop.turn
     reserved = budgets.reserve({"turns": 1})
-    if isinstance(reserved, BudgetOverrun):
-        loop.end_by_budget(reserved)
+    if reserved.overrun is not None:
+        loop.end_by_budget(reserved.overrun)
     else:
         reserved.commit()
         budgets.begin_turn()

@@ -112,9 +112,6 @@ class ModelError(Exception):
     """The error of a model call without an answer. `code` is that of the kind, unless the cause has another one
     (`env.missing`); `partial` is the text of an interrupted answer, only for the transcript."""
 
-    usage = TokenUsage(0, 0)
-    """No tokens: the provider counts none without an answer."""
-
     def __init__(
         self,
         kind: str,
@@ -151,6 +148,31 @@ class ModelError(Exception):
         """Return the value whose `to_payload` is this JSON. Raise KeyError or TypeError for other JSON."""
         named = dict(payload)
         return cls(named.pop("kind"), named.pop("message"), **named)
+
+
+class ModelOutcome(NamedTuple):
+    """The outcome of a model call: the reply, or the error. The other one is None."""
+
+    reply: ModelReply | None = None
+    error: ModelError | None = None
+
+    @property
+    def usage(self) -> TokenUsage:
+        """The tokens of the reply. An error has none, because the provider counts none without an answer."""
+        return TokenUsage(0, 0) if self.reply is None else self.reply.usage
+
+    def result(self) -> ModelReply:
+        """Return the reply, or raise the error."""
+        if self.reply is not None:
+            return self.reply
+        if self.error is None:
+            raise ValueError("an outcome has a reply or an error")
+        raise ModelError.from_payload(self.error.to_payload())
+
+    def to_payload(self) -> Json:
+        """Return `{reply}` or `{error}`."""
+        found = {"reply": self.reply, "error": self.error}
+        return {name: each.to_payload() for name, each in found.items() if each is not None}
 
 
 class ModelInfo(NamedTuple):

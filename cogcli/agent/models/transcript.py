@@ -6,7 +6,14 @@ import threading
 from collections.abc import Generator, Sequence
 from typing import Final
 
-from cogcli.agent.models.port import Delta, ModelError, ModelInfo, ModelReply, ModelRequest
+from cogcli.agent.models.port import (
+    Delta,
+    ModelError,
+    ModelInfo,
+    ModelOutcome,
+    ModelReply,
+    ModelRequest,
+)
 from cogcli.agent.models.settings import ModelContext, ModelSettings
 from cogcli.base.calls import Cancellation
 from cogcli.base.canonical import compact
@@ -22,12 +29,11 @@ class Exchange(NamedTuple):
     """The hash of a request, and its outcome."""
 
     request_hash: str
-    outcome: ModelReply | ModelError
+    outcome: ModelOutcome
 
     def to_line(self) -> bytes:
         """Return the exchange as a line of a transcript file."""
-        kind = "error" if isinstance(self.outcome, ModelError) else "reply"
-        return compact({"request_hash": self.request_hash, kind: self.outcome.to_payload()}) + b"\n"
+        return compact({"request_hash": self.request_hash, **self.outcome.to_payload()}) + b"\n"
 
 
 def open_adapter(settings: ModelSettings, context: ModelContext) -> TranscriptModel:
@@ -69,8 +75,10 @@ def _exchange_from(line: object) -> Exchange:
     if type(line) is not dict:
         raise TypeError
     if "reply" in line:
-        return Exchange(line["request_hash"], ModelReply.from_payload(line["reply"]))
-    return Exchange(line["request_hash"], ModelError.from_payload(line["error"]))
+        outcome = ModelOutcome(reply=ModelReply.from_payload(line["reply"]))
+    else:
+        outcome = ModelOutcome(error=ModelError.from_payload(line["error"]))
+    return Exchange(line["request_hash"], outcome)
 
 
 class TranscriptModel:
@@ -95,9 +103,7 @@ class TranscriptModel:
                 text = f"answer {number + 1} of the transcript is that of another request"
                 raise ModelError("bad_request", text, hint=f"it was recorded for {recorded}")
             self._next += 1
-        if isinstance(outcome, ModelError):
-            raise ModelError.from_payload(outcome.to_payload())
-        return outcome
+        return outcome.result()
 
     def stream(
         self, request: ModelRequest, cancel: Cancellation

@@ -23,7 +23,6 @@ from cogcli.agent.use_cases.language_model import ChosenModel, chosen_model, ope
 from cogcli.app.settings import Settings
 from cogcli.base.calls import Cancellation, SampleRefused, SampleReply, SampleRequest, TakeSample
 from cogcli.base.errors import CogcliError, RuntimeErrorBase, ServiceResolutionError
-from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.prices import COST, Prices
 from cogcli.run.model_budget import TOKENS, ModelBudget, model_budget
 from cogcli.run.policy_request import PolicyRequest
@@ -73,8 +72,8 @@ def _ask(
     if COST in budget.budgets.limits and prices is None:
         raise SampleRefused("budget.exceeded", f"`{COST}` is limited, and no price is known")
     reserved = budget.budgets.reserve(needs)
-    if isinstance(reserved, BudgetOverrun):
-        key, used, limit = reserved
+    if reserved.overrun is not None:
+        key, used, limit = reserved.overrun
         text = f"the request needs {needs[key]:,} of `{key}`, {used:,} of {limit:,} are used"
         raise SampleRefused("budget.exceeded", text)
     usage = TokenUsage(prompt, 0)

@@ -79,7 +79,7 @@ def test_a_question_is_written_before_it_leaves_and_what_is_sent_is_what_is_writ
     model = FakeModel(REPLY)
     (asked,), ((first, requested), (last, answered)) = ask(model)
     assert (first, last) == ("model.requested", "model.answered")
-    assert (asked.outcome, asked.tokens) == (REPLY, 10)
+    assert (asked.outcome.reply, asked.tokens) == (REPLY, 10)
     (sent,) = model.asked
     assert (
         request_of_log(requested["request"])._replace(call_id="m1")
@@ -105,7 +105,7 @@ def test_a_busy_model_is_asked_again_and_each_try_is_counted() -> None:
     ]  # fmt: skip
     assert [payload["attempt"] for name, payload in events if name == "model.retried"] == [2, 3]
     assert events[3][1]["usage"]["llm_calls"] == 3
-    assert (asked.outcome, again.outcome) == (REPLY, REPLY)
+    assert (asked.outcome.reply, again.outcome.reply) == (REPLY, REPLY)
     assert [payload["call_id"] for name, payload in events if name == "model.requested"] == [
         "m1",
         "m2",
@@ -123,15 +123,15 @@ def test_a_wait_that_is_cut_says_what_was_asked_for(monkeypatch: pytest.MonkeyPa
 
 def test_an_error_is_an_outcome_and_costs_nothing() -> None:
     (asked,), (_, (_, answered)) = ask(FakeModel(ModelError("auth", "who are you?")))
-    assert isinstance(asked.outcome, ModelError)
-    assert (asked.outcome.kind, asked.tokens) == ("auth", 0)
+    assert asked.outcome.error is not None
+    assert (asked.outcome.error.kind, asked.tokens) == ("auth", 0)
     assert (answered["error"]["kind"], answered.get("reply")) == ("auth", None)
 
 
 def test_three_failures_are_the_end_of_it() -> None:
     busy = ModelError("overloaded", "busy", retry_after=0.0)
     (asked,), events = ask(FakeModel(busy, busy, busy, REPLY))
-    assert isinstance(asked.outcome, ModelError)
+    assert asked.outcome.error is not None
     assert len(events) == 4
 
 
@@ -139,13 +139,13 @@ def test_a_model_that_streams_shows_its_response_as_it_grows() -> None:
     seen: list[str] = []
     reply = REPLY._replace(text='{"response":"so"}')
     (asked,), _ = ask(FakeModel(reply, features=("stream",)), on_response=seen.append)
-    assert (list(dict.fromkeys(seen)), asked.outcome) == (["", "s", "so"], reply)
+    assert (list(dict.fromkeys(seen)), asked.outcome.reply) == (["", "s", "so"], reply)
 
 
 def test_a_long_reply_is_read_anew_for_some_of_its_letters_only() -> None:
     seen: list[str] = []
     reply = REPLY._replace(text='{"response":"' + "a long answer " * 1000 + '"}')
     (asked,), _ = ask(FakeModel(reply, features=("stream",)), on_response=seen.append)
-    assert asked.outcome == reply
+    assert asked.outcome.reply == reply
     assert seen[-1] == "a long answer " * 1000, "the end is shown, too"
     assert 256 < len(seen) < len(reply.text) / 4

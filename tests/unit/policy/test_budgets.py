@@ -10,7 +10,6 @@ from cogcli.policy.budgets import (
     BudgetOverrun,
     Budgets,
     BudgetUsage,
-    Reservation,
     budget_hint,
     merge_limits,
     raised_keys,
@@ -20,9 +19,9 @@ from cogcli.policy.budgets import (
 def test_a_reservation_takes_all_keys_or_none() -> None:
     budgets = Budgets({"tool_calls.per_turn": 2, "tokens.workflow": 100})
     first = budgets.reserve({"tool_calls.per_turn": 1, "tokens.workflow": 90})
-    assert isinstance(first, Reservation)
+    assert first.overrun is None
     refused = budgets.reserve({"tool_calls.per_turn": 1, "tokens.workflow": 11})
-    assert refused == BudgetOverrun("tokens.workflow", 90, 100)
+    assert refused.overrun == BudgetOverrun("tokens.workflow", 90, 100)
     assert budgets.usage() == {
         "tool_calls.per_turn": BudgetUsage(0, 1),
         "tokens.workflow": BudgetUsage(0, 90),
@@ -39,22 +38,22 @@ def test_a_reservation_takes_all_keys_or_none() -> None:
 
 def test_a_reservation_may_take_all_that_is_left_and_no_more() -> None:
     budgets = Budgets({"turns": 3})
-    assert budgets.reserve({"turns": 4}) == BudgetOverrun("turns", 0, 3)
+    assert budgets.reserve({"turns": 4}).overrun == BudgetOverrun("turns", 0, 3)
     first = budgets.reserve({"turns": 1})
-    assert isinstance(first, Reservation)
+    assert first.overrun is None
     first.commit()
-    assert isinstance(budgets.reserve({"turns": 1}), Reservation)
-    assert budgets.reserve({"turns": 2}) == BudgetOverrun("turns", 2, 3)
+    assert budgets.reserve({"turns": 1}).overrun is None
+    assert budgets.reserve({"turns": 2}).overrun == BudgetOverrun("turns", 2, 3)
     assert budgets.usage() == {"turns": BudgetUsage(1, 1)}
     assert budgets.remaining() == {"turns": 1}
-    assert isinstance(budgets.reserve({"turns": 1}), Reservation)
+    assert budgets.reserve({"turns": 1}).overrun is None
     assert budgets.remaining() == {"turns": 0}
 
 
 def test_what_is_used_beyond_a_limit_leaves_nothing() -> None:
     budgets = Budgets({"tokens.workflow": 10, "turns": 1})
     held = budgets.reserve({"tokens.workflow": 5})
-    assert isinstance(held, Reservation)
+    assert held.overrun is None
     held.commit({"tokens.workflow": 25, "other": 1})
     assert budgets.remaining() == {"tokens.workflow": 0, "turns": 1}
     assert budgets.usage() == {
@@ -62,16 +61,18 @@ def test_what_is_used_beyond_a_limit_leaves_nothing() -> None:
         "turns": BudgetUsage(0, 0),
         "other": BudgetUsage(1, 0),
     }
-    assert budgets.reserve({"tokens.workflow": 1}) == BudgetOverrun("tokens.workflow", 25, 10)
+    assert budgets.reserve({"tokens.workflow": 1}).overrun == BudgetOverrun(
+        "tokens.workflow", 25, 10
+    )
 
 
 def test_what_is_released_can_be_had_again() -> None:
     budgets = Budgets({"turns": 1})
     held = budgets.reserve({"turns": 1})
-    assert isinstance(held, Reservation)
-    assert budgets.reserve({"turns": 1}) == BudgetOverrun("turns", 1, 1)
+    assert held.overrun is None
+    assert budgets.reserve({"turns": 1}).overrun == BudgetOverrun("turns", 1, 1)
     held.release()
-    assert isinstance(budgets.reserve({"turns": 1}), Reservation)
+    assert budgets.reserve({"turns": 1}).overrun is None
 
 
 def test_a_turn_begins_with_its_own_calls() -> None:
@@ -80,10 +81,10 @@ def test_a_turn_begins_with_its_own_calls() -> None:
     for _ in range(2):
         budgets.begin_turn()
         held = budgets.reserve(needs)
-        assert isinstance(held, Reservation)
+        assert held.overrun is None
         held.commit()
     budgets.begin_turn()
-    assert budgets.reserve(needs) == BudgetOverrun("tool_calls.per_workflow", 2, 2)
+    assert budgets.reserve(needs).overrun == BudgetOverrun("tool_calls.per_workflow", 2, 2)
     assert budgets.usage() == {
         "tool_calls.per_turn": BudgetUsage(0, 0),
         "tool_calls.per_workflow": BudgetUsage(2, 0),
@@ -93,7 +94,7 @@ def test_a_turn_begins_with_its_own_calls() -> None:
 def test_what_has_no_limit_is_counted() -> None:
     budgets = Budgets({})
     held = budgets.reserve({"cost_microusd": 5})
-    assert isinstance(held, Reservation)
+    assert held.overrun is None
     held.commit({"cost_microusd": 7})
     assert budgets.usage() == {"cost_microusd": BudgetUsage(7, 0)}
 
@@ -105,7 +106,7 @@ def test_four_threads_grant_exactly_the_limit() -> None:
         start.wait()
         for number in range(400):
             held = budgets.reserve({"b": 1, "a": 1})
-            if isinstance(held, Reservation):
+            if held.overrun is None:
                 granted.append(number)
                 held.commit()
 

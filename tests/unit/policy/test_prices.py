@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.policy.budgets import Budgets, BudgetUsage, Reservation
+from cogcli.policy.budgets import Budgets, BudgetUsage
 from cogcli.policy.prices import COST, Prices
 
 
@@ -28,7 +28,7 @@ def test_one_price_is_no_price(one: tuple[float | None, float | None]) -> None:
 def test_the_cost_is_spent_from_the_budget_of_a_pack() -> None:
     budgets = Budgets({"cost_microusd": 100})
     held = budgets.reserve({COST: 65})
-    assert isinstance(held, Reservation)
+    assert held.overrun is None
     held.commit({COST: 60})
     assert budgets.usage() == {"cost_microusd": BudgetUsage(60, 0)}
     assert budgets.remaining() == {"cost_microusd": 40}
