@@ -100,13 +100,13 @@ class BatchSession:
 
     def run(self, writer: RowWriter, observer: BatchObserver, stop: StopSignals) -> BatchResult:
         """Run the lines that have no result, and return the totals."""
-        for entry in self._ledger.entries():
-            if isinstance(entry, LedgerEntry):
-                self._totals.apply(entry)
-            elif isinstance(entry, SentLine):
-                self._sent_before[entry.line] = entry
+        for line in self._ledger.read_lines():
+            if line.ended is not None:
+                self._totals.apply(line.ended)
+            if line.sent is not None:
+                self._sent_before[line.sent.line] = line.sent
             if self._keeper is not None:
-                self._keeper.replay(entry)
+                self._keeper.replay(line)
         was_complete = self._totals.done.count == self._lines
         has_output = self._request.output != STDOUT and os.path.lexists(self._request.output)
         was_limited = False

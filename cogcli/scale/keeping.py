@@ -30,7 +30,7 @@ from cogcli.episode.removal import remove_leftovers
 from cogcli.scale.batch_folder import BatchFolder, Shard
 from cogcli.scale.closed_lines import close_lines, read_last_closed_line
 from cogcli.scale.identity import BatchKey, line_of_episode
-from cogcli.scale.ledger import AnyEntry, Ledger, LedgerEntry, MovedEntry, archive_of_location
+from cogcli.scale.ledger import Ledger, LedgerEntry, LedgerLine, MovedEntry, archive_of_location
 from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_set import LineSet
 from cogcli.scale.totals import Totals
@@ -111,13 +111,13 @@ class BatchKeeper:
 
     # -- the ledger of earlier processes -------------------------------------------------------------------------------
 
-    def replay(self, entry: AnyEntry) -> None:
-        """Apply an entry that an earlier process wrote."""
-        if isinstance(entry, MovedEntry):
-            self._candidates.pop(entry.line, None)
-            self._moved.add(entry.line)
-        elif isinstance(entry, LedgerEntry) and entry.is_final:
-            self._index_entry(entry, is_found=True, keeps=self._quota.takes(entry))
+    def replay(self, line: LedgerLine) -> None:
+        """Apply a line that an earlier process wrote."""
+        if line.moved is not None:
+            self._candidates.pop(line.moved.line, None)
+            self._moved.add(line.moved.line)
+        if line.ended is not None and line.ended.is_final:
+            self._index_entry(line.ended, is_found=True, keeps=self._quota.takes(line.ended))
 
     def find_unrecorded_lines(self) -> dict[int, str]:
         """Return the place in the archive of each archived line that has no final entry in the ledger, by line.

@@ -193,12 +193,21 @@ def parse_sent(json: Json) -> SentLine | None:
     return SentLine(json["line"], json["try"], json["ep"], json["worker"])
 
 
-AnyEntry = LedgerEntry | MovedEntry | SentLine
-_PARSERS: Final[dict[str, Callable[[Json], AnyEntry | None]]] = {
-    ENDED: parse_entry,
-    MOVED: parse_moved,
-    SENT: parse_sent,
+class LedgerLine(NamedTuple):
+    """One line of a ledger: the entry of its kind. The others are None."""
+
+    ended: LedgerEntry | None = None
+    moved: MovedEntry | None = None
+    sent: SentLine | None = None
+
+
+_PARSERS: Final[dict[str, Callable[[Json], LedgerLine]]] = {
+    ENDED: lambda json: LedgerLine(ended=parse_entry(json)),
+    MOVED: lambda json: LedgerLine(moved=parse_moved(json)),
+    SENT: lambda json: LedgerLine(sent=parse_sent(json)),
 }
+_NO_ENTRY: Final = LedgerLine()
+"""The line of an unknown kind, or without a member of its kind."""
 
 
 def first_head(batch_id: str, part: str) -> str:
@@ -219,22 +228,23 @@ class LedgerReading:
         self.fault = ""
 
     def __iter__(self) -> Iterator[LedgerEntry]:
-        return (entry for entry in self.entries() if isinstance(entry, LedgerEntry))
+        return (line.ended for line in self.lines() if line.ended is not None)
 
-    def entries(self) -> Iterator[AnyEntry]:
+    def lines(self) -> Iterator[LedgerLine]:
         """Yield the entries of all kinds."""
         lines = Lines(self._chunks)
         for number, raw, json in lines.objects(sound=True):
             parse = _PARSERS.get(str(json.get("kind")))
-            entry = None if parse is None else parse(json)
-            if entry is None or json.get("prev") != self.head:
-                wrong = "is no entry" if entry is None else "does not follow the line before it"
+            line = _NO_ENTRY if parse is None else parse(json)
+            is_entry = line != _NO_ENTRY
+            if not is_entry or json.get("prev") != self.head:
+                wrong = "does not follow the line before it" if is_entry else "is no entry"
                 self.fault = f"line {number} {wrong}: one of them was altered"
                 return
             self.head = digest(raw)
             self.size += len(raw) + 1
             self.count = number
-            yield entry
+            yield line
         if lines.refused and not lines.torn:
             self.fault = f"line {lines.refused.number}: {lines.refused.why}"
 
@@ -260,12 +270,12 @@ class Ledger:
             opened.pop_all()
         self._reading = LedgerReading(self._read_chunks(), batch_id, part)
 
-    def entries(self) -> Iterator[AnyEntry]:
-        """Yield all entries, then cut a torn last line. Call it once, before the first `append`.
+    def read_lines(self) -> Iterator[LedgerLine]:
+        """Yield all lines, then cut a torn last line. Call it once, before the first `append`.
 
         Raise UnusableEnvironment `batch.damaged`.
         """
-        yield from self._reading.entries()
+        yield from self._reading.lines()
         if self._reading.fault:
             raise damaged_ledger_error(self._folder, self._name, self._reading.fault)
         try:
@@ -284,7 +294,7 @@ class Ledger:
         """The hash of the last line."""
         return self._reading.head
 
-    def append(self, entry: AnyEntry) -> None:
+    def append(self, entry: LedgerEntry | MovedEntry | SentLine) -> None:
         """Write one entry. Raise UnusableEnvironment `env.disk`."""
         text = orjson.dumps({**entry.to_payload(), "prev": self._reading.head})
         line = add_sum(text)

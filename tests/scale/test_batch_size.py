@@ -103,7 +103,7 @@ with open_source() as file:
 part = PartFile(str(place / "out.part"))
 with Folder.open(place) as folder:
     ledger = Ledger(folder, "ledger.jsonl", "ba_x", "1/1")
-    assert list(ledger.entries()) == []
+    assert list(ledger.read_lines()) == []
     rows = OrderedRows(part, Shard(), str(place), 1_000_000)
     lines = read_checked_lines(open_source, digest.blocks, "ba_x")
     tasks = (LineTask(line, 1, data) for line, data in lines)
