@@ -155,6 +155,12 @@ _FOUND: Final[dict[type[RecordValue], tuple[Field, ...]]] = {}
 """The fields of each class that was requested: they never change."""
 
 
+def own_annotations(cls: type) -> dict[str, str]:
+    """Return the annotations in the body of a class as source text, by name."""
+    annotations: dict[str, str] = vars(cls).get("__annotations__", {})
+    return annotations
+
+
 def fields_of(cls: type[RecordValue]) -> tuple[Field, ...]:
     """Return the fields of a record, those of its base classes first. A redeclared field with another type or default
     keeps its position.
@@ -168,6 +174,6 @@ def _collect_fields(cls: type[RecordValue]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     for each in reversed(cls.__mro__):
         members = vars(each)
-        own = (members.get(name) for name in members.get("__annotations__", ()))
+        own = (members.get(name) for name in own_annotations(each))
         fields |= {field.name: field for field in own if type(field) is Field}
     return fields

@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.field import ABSENT, REQUIRED, Field, fields_of
+from cogcli.declarations.field import ABSENT, REQUIRED, Field, fields_of, own_annotations
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json, ValueLimits
 
@@ -157,7 +157,7 @@ def types_of(cls: type[Record]) -> Json:
     """
     types: Json = {}
     for each in reversed(cls.__mro__):
-        own: dict[str, str] = vars(each).get("__annotations__", {})
+        own = own_annotations(each)
         annotations = {name: own[name] for name in own if not own[name].startswith("ClassVar")}
         if annotations and issubclass(each, Record):
             source = f"({', '.join(annotations.values())},)"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self, Union, 
 
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.field import REQUIRED, fields_of
+from cogcli.declarations.field import REQUIRED, fields_of, own_annotations
 from cogcli.declarations.record import Record, set_json
 from cogcli.declarations.value_types import Json
 
@@ -224,10 +224,8 @@ def _annotations_of(cls: type[Spec]) -> Iterator[tuple[Json, dict[str, str]]]:
     """
     for each in reversed(cls.__mro__):
         if each is not Spec and issubclass(each, Spec):
-            annotations: dict[str, str] = vars(each).get("__annotations__", {})
-            own = {
-                name: text for name, text in annotations.items() if not text.startswith("ClassVar")
-            }
+            annotations = own_annotations(each).items()
+            own = {name: text for name, text in annotations if not text.startswith("ClassVar")}
             yield vars(sys.modules[each.__module__]), own
 
 

@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from cogcli.base.jsonvalue import Json
-from cogcli.declarations.field import Field, fields_of
+from cogcli.declarations.field import Field, fields_of, own_annotations
 from cogcli.declarations.spec import Spec, SpecLimits, hints_of, plain_hint
 from cogcli.specs.shape import (
     Boolean,
@@ -58,9 +58,7 @@ _PROTOCOL: Final = Text(ids="protocols")
 
 def _build_key(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
     shape = shape_of_hint(hint)
-    owner = next(
-        each for each in cls.__mro__ if field.name in vars(each).get("__annotations__", ())
-    )
+    owner = next(each for each in cls.__mro__ if field.name in own_annotations(each))
     declared = f"{owner.__name__}.{field.key}"
     if isinstance(shape, RecordShape) and get_origin(plain_hint(hint)) is dict:
         keys = {

@@ -22,7 +22,7 @@ class SchemaViolation(NamedTuple):
     limit: Any
 
 
-def text_of(breach: SchemaViolation, value: object) -> str:
+def describe_violation(breach: SchemaViolation, value: object) -> str:
     """Return one sentence about a breach, at most 300 characters. `value` is the value at its
     place.
     """

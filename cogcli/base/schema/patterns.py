@@ -36,7 +36,7 @@ RUST_TEXT: Final = {START: "^", END: "$", EDGE: r"(?-u:\b)", NO_EDGE: r"(?-u:\B)
 """The anchors in an engine's syntax; a word is of ASCII characters."""
 
 
-def text_of(part: RegexPart, dialect: dict[str, str]) -> str:
+def render_pattern(part: RegexPart, dialect: dict[str, str]) -> str:
     """Return a part as a regular expression with the anchors of a dialect."""
     match part:
         case Chars(((first, last),)) if first == last:
@@ -46,13 +46,13 @@ def text_of(part: RegexPart, dialect: dict[str, str]) -> str:
         case Anchor(kind):
             return dialect[kind]
         case Sequence(parts):
-            return "".join(text_of(each, dialect) for each in parts)
+            return "".join(render_pattern(each, dialect) for each in parts)
         case Choice(parts):
-            return f"(?:{'|'.join(text_of(each, dialect) for each in parts)})"
+            return f"(?:{'|'.join(render_pattern(each, dialect) for each in parts)})"
         case Repetition():
             maximum = "" if part.maximum is None else part.maximum
             lazy = "?" if part.lazy else ""
-            return f"(?:{text_of(part.part, dialect)}){{{part.minimum},{maximum}}}{lazy}"
+            return f"(?:{render_pattern(part.part, dialect)}){{{part.minimum},{maximum}}}{lazy}"
 
 
 def _render_range(first: int, last: int) -> str:
@@ -143,7 +143,7 @@ def _pattern_for(part: RegexPart, engine_name: str) -> Pattern:
     if size > MAX_SIZE:
         raise UnsupportedRegex(f"asks for more than {MAX_SIZE:,} characters")
     if engine_name == RUST:
-        rust = text_of(part, RUST_TEXT)
+        rust = render_pattern(part, RUST_TEXT)
         if not _is_accepted(rust):
             raise UnsupportedRegex("too large for the engine that runs it")
         return Pattern(rust, size if shown is None else min(size, shown))
@@ -151,7 +151,7 @@ def _pattern_for(part: RegexPart, engine_name: str) -> Pattern:
         raise UnsupportedRegex(
             "cannot be shown to take linear time, and jsonschema-rs, which would run it, is not in use"
         )
-    return Pattern(text_of(part, PYTHON_TEXT), min(size, shown))
+    return Pattern(render_pattern(part, PYTHON_TEXT), min(size, shown))
 
 
 def _is_accepted(pattern: str) -> bool:

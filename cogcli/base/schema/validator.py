@@ -20,7 +20,7 @@ from cogcli.base.schema.engines import (
     compile_python,
     compile_rust,
 )
-from cogcli.base.schema.messages import SchemaViolation, text_of
+from cogcli.base.schema.messages import SchemaViolation, describe_violation
 from cogcli.base.schema.normalizer import NormalizedSchema, normalize
 from cogcli.base.schema.patterns import refusal
 
@@ -106,7 +106,7 @@ _Message = tuple[tuple[str | int, ...], str]
 def _first_messages(breaches: Iterator[SchemaViolation], value: object) -> list[_Message]:
     """Return the places and messages of at most 20 breaches, with list items in numerical order."""
     messages = {
-        (breach.place, text_of(breach, _value_at(value, breach.place)))
+        (breach.place, describe_violation(breach, _value_at(value, breach.place)))
         for breach in islice(breaches, _MAX_BREACHES)
     }
     return sorted(messages, key=_sort_key)[:MAX_ERRORS]
