@@ -157,6 +157,16 @@ def accept_any_signature(signed: SignedAnswer | None, at: str) -> str:
     return ""
 
 
+class UsedAnswer(NamedTuple):
+    """The approval of a call, or why there is none. All are None for a step without an answer."""
+
+    approval: ApprovalAnswer | None = None
+    rejection: RuntimeErrorBase | None = None
+    """The error of a step that a person rejected."""
+    invalid: PolicyApprovalError | None = None
+    """Why the last approval does not count, if none does."""
+
+
 class Approvals:
     """The approval answers of a run, by step. Each answer can be used once."""
 
@@ -178,25 +188,25 @@ class Approvals:
         evidence: str,
         now: str,
         explain_signature: ExplainSignature = accept_any_signature,
-    ) -> ApprovalAnswer | RuntimeErrorBase | None:
-        """Consume and return the approval of this action.
+    ) -> UsedAnswer:
+        """Consume and return the approval of this action, or why there is none.
 
-        Return an error if the step has a rejection, or if all its approvals are invalid. Return None if the step has no
-        answer. An invalid approval is dropped, and the next one is tried.
+        An invalid approval is dropped, and the next one is tried.
         """
         waiting = self._answers.get(step_id, [])
-        error: RuntimeErrorBase | None = None
+        invalid: PolicyApprovalError | None = None
         while waiting:
             answer = waiting.pop(0)
             if not answer.granted:
                 self.used.append(answer)
                 why = f": {answer.reason}" if answer.reason else ""
-                return SafetyGateFailedError("safety.rejected", f"rejected by {answer.by}{why}")
-            error = self._explain_invalidity(answer, action, evidence, now, explain_signature)
-            if error is None:
+                text = f"rejected by {answer.by}{why}"
+                return UsedAnswer(rejection=SafetyGateFailedError("safety.rejected", text))
+            invalid = self._explain_invalidity(answer, action, evidence, now, explain_signature)
+            if invalid is None:
                 self.used.append(answer)
-                return answer
-        return error
+                return UsedAnswer(approval=answer)
+        return UsedAnswer(invalid=invalid)
 
     def take_over(self, answer: ApprovalAnswer) -> None:
         """Add an approval of an earlier run that this run uses now."""

@@ -45,9 +45,9 @@ class Escalation(NamedTuple):
             requires_signature=gate.signed,
             roles=gate.approver_roles,
         )
-        answer = engine.approvals.use(self.step_id, action, evidence, engine.clock.now(), asks)
-        if answer is not None and not isinstance(answer, PolicyApprovalError):
-            return answer if isinstance(answer, RuntimeErrorBase) else None
+        used = engine.approvals.use(self.step_id, action, evidence, engine.clock.now(), asks)
+        if used.approval is not None or used.rejection is not None:
+            return used.rejection
         expires_at = datetime.fromisoformat(engine.clock.now()) + timedelta(seconds=gate.ttl_s)
         payload = ApprovalRequested(
             approval_id=f"ap_{engine.ids.ulid()}",

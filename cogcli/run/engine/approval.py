@@ -44,16 +44,16 @@ class ApprovalRequest(NamedTuple):
         """
         engine = self.record.run.engine
         now = engine.clock.now()
-        answer = engine.approvals.use(
+        used = engine.approvals.use(
             self.record.path, *self._action_and_evidence_hash(), now, self._explain_signature
         )
-        if answer is None and not self._is_signed_only:
-            answer = self._transfer_earlier(now)
-        if isinstance(answer, PolicyApprovalError):
-            self.ask(answer)
-        if isinstance(answer, RuntimeErrorBase):
-            raise answer
-        return answer
+        if used.invalid is not None:
+            self.ask(used.invalid)
+        if used.rejection is not None:
+            raise used.rejection
+        if used.approval is None and not self._is_signed_only:
+            return self._transfer_earlier(now)
+        return used.approval
 
     @property
     def _approver_roles(self) -> tuple[str, ...]:

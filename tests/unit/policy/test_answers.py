@@ -18,6 +18,7 @@ from cogcli.policy.approvals import (
     ReplayedApprovals,
     RequestedAction,
     SignedAnswer,
+    UsedAnswer,
     action_hash,
 )
 
@@ -45,7 +46,8 @@ def _use_of(approvals: Approvals, **call: str) -> ApprovalAnswer | RuntimeErrorB
         "evidence": "sha256:proof",
         "now": LATER,
     }
-    return approvals.use(**(given | call))
+    found = approvals.use(**(given | call))
+    return found.approval or found.rejection or found.invalid
 
 
 def test_an_action_has_one_name() -> None:
@@ -71,7 +73,7 @@ def test_an_approval_is_used_once() -> None:
     assert _use_of(approvals) is None
     assert _use_of(Approvals((YES, YES._replace(by="bob")))) == YES
     assert _use(YES, step_id="other") is None
-    assert Approvals().use("refund", "", "", "") is None
+    assert Approvals().use("refund", "", "", "") == UsedAnswer()
     assert (ASKED.gate, YES.used, YES.event) == ("", False, "")
 
 
@@ -177,8 +179,9 @@ def test_a_signature_is_judged_now_or_when_the_approval_was_used(used: bool, at:
         judged.append((signed, when))
         return "its key was revoked"
 
-    error = Approvals((answer,)).use("refund", "sha256:action", "sha256:proof", LATER, explain)
-    assert isinstance(error, PolicyApprovalError)
+    used = Approvals((answer,)).use("refund", "sha256:action", "sha256:proof", LATER, explain)
+    error = used.invalid
+    assert error is not None
     assert error.message == "the approval by ann does not count: its key was revoked"
     assert error.hint == "look at what is asked now, and approve that"
     assert judged == [(SIGNED, at)]
