@@ -65,10 +65,7 @@ def document_server(service: Service) -> Responder | None:
     described, identity = PROTOCOLS[service.kind].document, identity_of(service)
     if described is None or identity is None:
         return None
-    value = load(identity)
-    if isinstance(value, DocumentFault):
-        raise value
-    return described().mock(value, service)
+    return described().mock(load(identity).require(), service)
 
 
 def judge_of(binding: Binding, service: Service) -> Judge | None:

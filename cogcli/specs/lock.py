@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from cogcli.base.api_documents.loader import Identity, with_position
+from cogcli.base.api_documents.loader import CachedDocument, Identity, with_position
 from cogcli.base.canonical import digest_of
 from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.json_pointer import DocumentFault, Pointer
@@ -54,11 +54,9 @@ def read_locked_services(root: str) -> Mapping[str, LockedTools]:
     Raise DocumentFault `wire.document` for a damaged lock.
     """
     identity = lock_identity(root)
-    found = _read_services(identity) if identity else {}
-    if isinstance(found, DocumentFault):
-        raise with_position(
-            found, found.file
-        )  # a copy: an exception keeps the traceback of its raise
+    if identity is None:
+        return {}
+    found: Mapping[str, LockedTools] = _read_services(identity).require()
     return found
 
 
@@ -84,22 +82,31 @@ def lock_identity(root: str) -> Identity | None:
 
 
 @lru_cache(maxsize=8)
-def _read_services(identity: Identity) -> dict[str, LockedTools] | DocumentFault:
+def _read_services(identity: Identity) -> CachedDocument:
+    """Return the accepted tools by service id, or the fault of a damaged lock."""
+    try:
+        return CachedDocument(_parse_services(identity))
+    except DocumentFault as fault:
+        return CachedDocument(fault=fault)
+
+
+def _parse_services(identity: Identity) -> dict[str, LockedTools]:
     try:
         value = loads(
             read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES
         )
     except UnreadableFile as refused:
-        return _build_damage_fault(identity, refused.message)
+        raise _build_damage_fault(identity, refused.message) from refused
     except InvalidJson as refused:
-        return _build_damage_fault(identity, refused.message, place=(refused.line, refused.column))
+        place = (refused.line, refused.column)
+        raise _build_damage_fault(identity, refused.message, place=place) from refused
     services = value_at(value, "services")
     if not isinstance(services, dict) or value_at(value, "schema") != SCHEMA:
-        return _build_damage_fault(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
+        raise _build_damage_fault(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
     damaged = _find_damaged_entry(services)
     if damaged is not None:
         message = f"the entry of service `{damaged[1]}` is not as it was written"
-        return _build_damage_fault(identity, message, pointer=damaged)
+        raise _build_damage_fault(identity, message, pointer=damaged)
     return {id: {tool["name"]: tool for tool in entry["tools"]} for id, entry in services.items()}
 
 

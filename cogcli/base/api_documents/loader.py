@@ -306,16 +306,29 @@ def _parse_yaml(data: bytes, name: str) -> Json:
     return parsed.value
 
 
+class CachedDocument(NamedTuple):
+    """A document that was read, and converted by its parser. It has a fault if either failed."""
+
+    value: Any = None
+    fault: DocumentFault | None = None
+
+    def require(self) -> Any:
+        """Return the document. Raise a copy of its fault, because an exception keeps the traceback of its raise."""
+        if self.fault is not None:
+            raise with_position(self.fault, self.fault.file)
+        return self.value
+
+
 @lru_cache(maxsize=32)
-def load(identity: Identity) -> Json | DocumentFault:
-    """Return the document in a file, or its fault.
+def load(identity: Identity) -> CachedDocument:
+    """Return the document in a file.
 
     The result is cached: a process reads each state of a file once.
     """
     try:
-        return read_document(identity.path, identity.root)
+        return CachedDocument(read_document(identity.path, identity.root))
     except DocumentFault as fault:
-        return with_position(fault, identity.path)
+        return CachedDocument(fault=with_position(fault, identity.path))
 
 
 _D = TypeVar("_D")
@@ -327,21 +340,17 @@ def load_described(service: DescribedService, parse: Callable[[Json], _D]) -> _D
     identity = identity_of(service)
     if identity is None:
         return None
-    found: _D | DocumentFault = _parse_cached(identity, parse)
-    if isinstance(found, DocumentFault):
-        raise with_position(
-            found, identity.path
-        )  # a copy: an exception keeps the traceback of its raise
+    found: _D = _parse_cached(identity, parse).require()
     return found
 
 
 @lru_cache(maxsize=32)
-def _parse_cached(identity: Identity, parse: Callable[[Json], Any]) -> Any:
-    """Return the parsed document or its fault, cached per file state and parser."""
-    value = load(identity)
-    if isinstance(value, DocumentFault):
-        return value
+def _parse_cached(identity: Identity, parse: Callable[[Json], Any]) -> CachedDocument:
+    """Return the parsed document, cached per file state and parser."""
+    read = load(identity)
+    if read.fault is not None:
+        return read
     try:
-        return parse(value)
+        return CachedDocument(parse(read.value))
     except DocumentFault as fault:
-        return with_position(fault, identity.path)
+        return CachedDocument(fault=with_position(fault, identity.path))
