@@ -65,12 +65,18 @@ class _PolicyPermissions(Record):
     shadow: bool = False
 
 
+class _StartPermissions(Record):
+    """The members of a run's first event that permit calls."""
+
+    options: RecordedPermissions
+    policy: _PolicyPermissions
+
+
 def has_standing_permissions(started: Mapping[str, Any]) -> bool:
     """Return whether the first event of a run permits later calls with any inputs."""
-    given = read_record(RecordedPermissions, started.get("options"))
-    is_shadow = read_record(_PolicyPermissions, started.get("policy")).shadow
-    has_level = given.trust_level in _STANDING_LEVELS
-    return has_level or bool(given.confirmed_capabilities) or is_shadow
+    start = read_record(_StartPermissions, started)
+    has_level = start.options.trust_level in _STANDING_LEVELS
+    return has_level or bool(start.options.confirmed_capabilities) or start.policy.shadow
 
 
 def remove_unbegun(folder: Folder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from cogcli.base.named_tuple import NamedTuple
@@ -45,28 +46,28 @@ class LoopHistory:
     def __init__(self, total: int | None, now: int | None) -> None:
         self.total = total
         """The total number, or None if only the end shows it."""
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
         """The number of parts by status."""
         self.started_ms = self.ended_ms = now
         """The active time of the run when the loop began, and when a part last ended."""
 
     def move(self, before: str, after: str, now: int | None) -> None:
         """Count a part under its new status."""
-        if self.counts.get(before):
+        if self.counts[before]:
             self.counts[before] -= 1
-        self.counts[after] = self.counts.get(after, 0) + 1
+        self.counts[after] += 1
         if after != "running":
             self.ended_ms = now
 
     @property
     def done(self) -> int:
         """The number of parts that are done."""
-        return self.counts.get("done", 0)
+        return self.counts["done"]
 
     @property
     def ended(self) -> int:
         """The number of ended parts."""
-        return sum(self.counts.values()) - self.counts.get("running", 0)
+        return self.counts.total() - self.counts["running"]
 
     @property
     def left_ms(self) -> int | None:
@@ -267,15 +268,15 @@ def branches(run: RunHistory) -> list[Branch]:
     """Return the steps of a run in order, each with its gates, items, rounds and the steps of its nested run
     below it.
     """
-    parts: dict[str, list[StepHistory]] = {}
+    parts: defaultdict[str, list[StepHistory]] = defaultdict(list)
     for step in run.steps.values():
-        parts.setdefault(run.owner(step), []).append(step)
+        parts[run.owner(step)].append(step)
 
     def branch(step: StepHistory) -> Branch:
-        below = [branch(part) for part in parts.get(step.id, ())]
+        below = [branch(part) for part in parts[step.id]]
         return Branch(run, step, below + (branches(step.child) if step.child else []))
 
-    return [branch(step) for step in parts.get("", ())]
+    return [branch(step) for step in parts[""]]
 
 
 def total_usage(branches: Iterable[Branch]) -> CallUsage:

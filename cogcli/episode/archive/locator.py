@@ -25,6 +25,7 @@ from cogcli.episode.archive.reader import (
     ArchiveContents,
     FileState,
     archive_error,
+    describe_fault,
     is_archive_file,
     open_archive_file,
     peek_range,
@@ -68,8 +69,7 @@ def open_cached_archive(path: Path) -> Archive:
             contents = read_contents(fd, before.contents if before and is_same else None)
     except (ArchiveFault, OSError) as error:
         os.close(fd)
-        why = error.why if isinstance(error, ArchiveFault) else error.strerror
-        raise archive_error(path, why or "cannot be read") from error
+        raise archive_error(path, describe_fault(error)) from error
     kept[str(path)] = _CachedArchive(state, contents)
     if not contents.fault:
         _verified_archives()[str(path)] = state

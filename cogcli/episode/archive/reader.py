@@ -198,7 +198,7 @@ class Archive:
             return cls(path, fd, read_contents(fd))
         except (ArchiveFault, OSError) as error:
             os.close(fd)
-            raise archive_error(path, _error_text(error)) from error
+            raise archive_error(path, describe_fault(error)) from error
 
     def close(self) -> None:
         """Close the file; may be called twice."""
@@ -226,7 +226,7 @@ class Archive:
             payload = self._read_payload(format.key_of_episode(episode_id))
             return ArchivedFiles(*format.parse_episode(payload))
         except (ArchiveFault, OSError) as error:
-            why = f"`{episode_id:.80}`: {_error_text(error)}"
+            why = f"`{episode_id:.80}`: {describe_fault(error)}"
             raise archive_error(self.path, why) from error
 
     def read_blob(self, name: str) -> bytes:
@@ -236,7 +236,7 @@ class Archive:
             if sha256(blob).hexdigest() != name:
                 raise ArchiveFault("is not the content of its name")
         except (ArchiveFault, OSError) as error:
-            raise archive_error(self.path, f"blob `{name}`: {_error_text(error)}") from error
+            raise archive_error(self.path, f"blob `{name}`: {describe_fault(error)}") from error
         return blob
 
     def record_sum(self, episode_id: str) -> str:
@@ -247,7 +247,9 @@ class Archive:
         try:
             return self._read_checked_record(format.key_of_episode(episode_id))[0].sum.hex()
         except (ArchiveFault, OSError) as error:
-            raise archive_error(self.path, f"`{episode_id:.80}`: {_error_text(error)}") from error
+            raise archive_error(
+                self.path, f"`{episode_id:.80}`: {describe_fault(error)}"
+            ) from error
 
     def _read_payload(self, key: Key) -> bytes:
         head, stored = self._read_checked_record(key)
@@ -277,7 +279,7 @@ def open_archive_file(path: Path) -> int:
     except UnreadableFile as error:
         raise archive_error(path, error.message) from error
     except OSError as error:
-        raise archive_error(path, _error_text(error)) from error
+        raise archive_error(path, describe_fault(error)) from error
 
 
 def peek_range(path: Path, episode_id: str) -> bool:
@@ -299,7 +301,7 @@ def peek_range(path: Path, episode_id: str) -> bool:
             for position in (0, max(0, entries - 1))
         ]
     except OSError as error:
-        raise archive_error(path, _error_text(error)) from error
+        raise archive_error(path, describe_fault(error)) from error
     finally:
         os.close(fd)
     # Blobs come first in an index, and before every episode.
@@ -314,7 +316,8 @@ def is_archive_file(path: Path) -> bool:
         return False
 
 
-def _error_text(error: ArchiveFault | OSError) -> str:
+def describe_fault(error: ArchiveFault | OSError) -> str:
+    """Return why an archive cannot be read."""
     if isinstance(error, ArchiveFault):
         return error.why
     return error.strerror or "cannot be read"

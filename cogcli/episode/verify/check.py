@@ -87,10 +87,8 @@ def level_of(findings: Iterable[Finding]) -> str:
 def _find_all(folder: Folder, trusted: TrustAnchors) -> Iterator[Finding]:
     if folder.archive is not None:
         yield _archive_finding(folder.archive)
-    foreign = is_foreign(folder)
-    inventory: EpisodeFiles | ForeignFiles = (
-        ForeignFiles(folder) if foreign else EpisodeFiles(folder)
-    )
+    foreign = ForeignFiles(folder) if is_foreign(folder) else None
+    inventory = EpisodeFiles(folder) if foreign is None else foreign
     yield from inventory.findings
     vouching = KnownRecordCheck(folder, trusted)
     log = LogReading(folder, set(inventory.blobs()), trusted.head, vouching.places)
@@ -101,12 +99,12 @@ def _find_all(folder: Folder, trusted: TrustAnchors) -> Iterator[Finding]:
             f"the folder is named `{folder.path.name}`, its log is that of `{lines.episode:.80}`"
         )
         yield error_finding("episode.renamed", EVENTS, 1, message)
-    if isinstance(inventory, ForeignFiles):
-        yield from foreign_findings(folder, inventory, lines.episode, log.evidence)
-    else:
+    if foreign is None:
         yield from DocumentCheck(folder, inventory.files, log).check()
-    yield from vouching.findings(log, foreign=foreign)
-    if trusted.judge_answer is not None and not foreign:
+    else:
+        yield from foreign_findings(folder, foreign, lines.episode, log.evidence)
+    yield from vouching.findings(log, foreign=foreign is not None)
+    if trusted.judge_answer is not None and foreign is None:
         yield from log.answers.findings(trusted.judge_answer)
     if trusted.head is not None:
         yield _head_finding(trusted.head, log.head_at, lines.count, lines.head)

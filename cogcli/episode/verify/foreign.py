@@ -16,6 +16,7 @@ from typing import Final
 
 from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import NOTHING, equal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
@@ -82,14 +83,23 @@ def foreign_findings(
         yield from _check_state(folder, inventory, episode_id, evidence)
 
 
-def _read_document(folder: Folder, name: str) -> Json | Finding:
-    """Return the object of a document, or a finding if the document is not an object."""
+class _ReadDocument(NamedTuple):
+    """The object of a document. It is empty if the document is not an object, as `fault` reports."""
+
+    value: Json
+    fault: Finding | None = None
+
+
+def _read_document(folder: Folder, name: str) -> _ReadDocument:
     code = f"{kind_of(name)}.syntax"
     try:
         value = read_document(folder, name)
     except (UnreadableFile, InvalidJson) as error:
-        return error_finding(code, name, getattr(error, "line", 0) or 1, error.message)
-    return value if type(value) is dict else error_finding(code, name, 1, "is not an object")
+        line = getattr(error, "line", 0) or 1
+        return _ReadDocument({}, error_finding(code, name, line, error.message))
+    if type(value) is not dict:
+        return _ReadDocument({}, error_finding(code, name, 1, "is not an object"))
+    return _ReadDocument(value)
 
 
 # -- the manifest ------------------------------------------------------------------------------------------------------
@@ -98,9 +108,9 @@ def _read_document(folder: Folder, name: str) -> Json | Finding:
 def _check_manifest(
     folder: Folder, inventory: ForeignFiles, episode_id: object
 ) -> Iterator[Finding]:
-    manifest = _read_document(folder, MANIFEST)
-    if isinstance(manifest, Finding):
-        yield manifest
+    manifest, fault = _read_document(folder, MANIFEST)
+    if fault is not None:
+        yield fault
         return
     stored = read_record(StoredManifest, manifest)
     if stored.schema_version == SCHEMA:
@@ -180,9 +190,9 @@ class _ForeignState(Record):
 def _check_state(
     folder: Folder, inventory: ForeignFiles, episode_id: object, evidence: Event | None
 ) -> Iterator[Finding]:
-    state = _read_document(folder, STATE)
-    if isinstance(state, Finding):
-        yield state
+    state, fault = _read_document(folder, STATE)
+    if fault is not None:
+        yield fault
         return
     missing = [key for key in _REQUIRED if key not in state]
     if missing:
