@@ -146,6 +146,11 @@ class Budgets:
                 key: BudgetUsage(self._used.get(key, 0), self._reserved.get(key, 0)) for key in keys
             }
 
+    @property
+    def allows_replan(self) -> bool:
+        """Whether a limit of replans leaves one. Without a limit there is none."""
+        return "replans" in self.limits and self.remaining()["replans"] > 0
+
     def remaining(self) -> dict[str, int]:
         """Return the part of each limit that is neither used nor reserved."""
         with self.lock:

@@ -94,7 +94,7 @@ def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[FailedCheck, 
             call.uses, Denial(verdict.rule or verdict.reason, _find_say(loop, verdict))
         )
     details: list[Json] = [{**call.to_payload(), "code": _DENIED} for call, _ in refused]
-    if loop.planner.replans and loop.policy.budgets.remaining().get("replans", 0) > 0:
+    if loop.planner.replans and loop.policy.budgets.allows_replan:
         loop.replan(_DENIED, details)
         loop.denied_gap = refused[0][0].uses
     else:

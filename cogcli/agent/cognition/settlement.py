@@ -219,8 +219,7 @@ def _may_replan(loop: Progress, success: bool | None) -> bool:
     If a model refused and the run had no effect, its refusal is the answer.
     """
     says_no = success is False and loop.plan is None and not loop.has_acted
-    left = loop.policy.budgets.remaining().get("replans", 0)
-    return loop.planner.replans and left > 0 and not says_no
+    return loop.planner.replans and loop.policy.budgets.allows_replan and not says_no
 
 
 def _find_gap(loop: Progress) -> str:
