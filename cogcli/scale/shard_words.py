@@ -31,12 +31,21 @@ def parse_shard(text: str, environ: Mapping[str, str]) -> Shard:
     )
 
 
+_WHOLE_ARRAY: Final = {
+    "SLURM_ARRAY_TASK_MIN": "0",
+    "SLURM_ARRAY_TASK_STEP": "1",
+    "SLURM_ARRAY_TASK_COUNT": "",
+}
+"""The values of the variables that an environment may lack."""
+
+
 def _slurm_shard(text: str, environ: Mapping[str, str], parts: int) -> Shard:
     """Return the shard of a task in a Slurm array. The array's indices may begin at any number and have a step."""
-    first = _parse_number(environ.get("SLURM_ARRAY_TASK_MIN", "0"))
-    step = max(_parse_number(environ.get("SLURM_ARRAY_TASK_STEP", "1")), 1)
-    count = _parse_number(environ.get("SLURM_ARRAY_TASK_COUNT", ""))
-    place = (_parse_number(environ["SLURM_ARRAY_TASK_ID"]) - first) // step
+    array = {**_WHOLE_ARRAY, **environ}
+    first = _parse_number(array["SLURM_ARRAY_TASK_MIN"])
+    step = max(_parse_number(array["SLURM_ARRAY_TASK_STEP"]), 1)
+    count = _parse_number(array["SLURM_ARRAY_TASK_COUNT"])
+    place = (_parse_number(array["SLURM_ARRAY_TASK_ID"]) - first) // step
     return _build_shard(text, place, parts or max(count, 0))
 
 

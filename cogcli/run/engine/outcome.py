@@ -86,10 +86,11 @@ def _decide_by_endings(
 
     Return None if no ending decides: then the outputs do.
     """
-    first: dict[str, Ending] = {}
-    for index in sorted(endings):
-        first.setdefault(endings[index].status, endings[index])
-    pending, vetoed, failed = first.get("pending"), first.get("vetoed"), first.get("failed")
+    in_order = [endings[index] for index in sorted(endings)]
+    pending, vetoed, failed, done = (
+        next((each for each in in_order if each.status == status), None)
+        for status in ("pending", "vetoed", "failed", "done")
+    )
     if pending and (keep_going or not (vetoed or failed)):
         return "pending", pending.error
     late = _find_by_reason(endings, "run.timeout")
@@ -98,7 +99,7 @@ def _decide_by_endings(
     if vetoed:
         return "vetoed", vetoed.error
     if failed:
-        return "partial" if keep_going and "done" in first else "error", failed.error
+        return "partial" if keep_going and done else "error", failed.error
     if _find_by_reason(endings, "cancelled"):
         # The log of this resumed run has a step that a signal cancelled.
         return "aborted", None

@@ -126,7 +126,7 @@ def _find_differences(first: Json) -> list[str]:
     if differences := compare_versions(Versions(*first["versions"]), find_versions()):
         return differences
     batch = batch_from_frame(first)
-    if first.get("ledger") and find_ledger_id(batch.settings, batch.catalog) != first["ledger"]:
+    if first["ledger"] and find_ledger_id(batch.settings, batch.catalog) != first["ledger"]:
         return ["it does not share the counters of the pack's limits"]
     facts = find_facts(batch.prepare())
     return [*compare_facts(WorkerFacts(*first["facts"]), facts), *_find_stale_modules(facts)]
