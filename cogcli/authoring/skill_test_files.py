@@ -21,7 +21,6 @@ from cogcli.authoring.skill_tests import CaseResults, evaluate_run, is_own
 from cogcli.authoring.verification.check_result import FAILED, CheckResult
 from cogcli.authoring.verification.expectations import changed_outputs
 from cogcli.authoring.verification.skill_case import CaseSource, SkillCase
-from cogcli.base.calls import Answer
 from cogcli.base.canonical import compact
 from cogcli.base.errors import NO, OK, SkillNotFoundError, UsageError, exit_code
 from cogcli.base.file_roots import is_below
@@ -249,17 +248,13 @@ def _group_answers(answers: Sequence[Json]) -> list[Json]:
 def _recorded_answers(log: LogIndex, run: str, step: str) -> Iterator[Json]:
     """Yield the answer of each attempt of a call."""
     number = 1
-    while (outcome := log.result(run, step, number)) is not None:
-        if isinstance(outcome, Answer):
-            yield {"output": outcome.output}
+    while (result := log.result(run, step, number)) is not None:
+        if result.error is None:
+            yield {"output": result.answer().output}
         else:
-            yield {
-                "error": {
-                    "code": outcome.code,
-                    "message": outcome.message,
-                    "left": outcome.left is not False,
-                }
-            }
+            error = result.error
+            members = {"code": error.code, "message": error.message}
+            yield {"error": {**members, "left": error.left is not False}}
         number += 1
 
 

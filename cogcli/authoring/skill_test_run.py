@@ -35,9 +35,9 @@ from cogcli.authoring.verification.case import (
 from cogcli.authoring.verification.check_result import shorten_json
 from cogcli.authoring.verification.expectations import skill_expectation
 from cogcli.authoring.verification.skill_case import CaseFault, SkillCase
-from cogcli.authoring.verification.stubs import RecordedOutcomes, Stub, StubbedCalls
-from cogcli.base.calls import Answer, Attempt
-from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.authoring.verification.stubs import RecordedResults, Stub, StubbedCalls
+from cogcli.base.calls import Attempt
+from cogcli.base.errors import CogcliError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import Redactor
@@ -51,7 +51,7 @@ from cogcli.protocols.live.breaker import Circuits
 from cogcli.run.file_inputs import FileScope
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import CASE
-from cogcli.run.log_index import LogIndex
+from cogcli.run.log_index import AttemptResult, LogIndex
 from cogcli.run.log_index_reading import read_log_index
 from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest
 from cogcli.run.resume import ResumeRequest
@@ -128,7 +128,7 @@ def run_skill_case(
         require_called_by_skill(case, catalog, "expect", "calls", names=case.expect.calls)
         stubs += read_stubs(case, catalog)
         require_harmless(settings, case, catalog, may_be_real=is_trusted or bool(allow_hosts))
-    calls = StubbedCalls(stubs, catalog.stubbed, _recorded_outcomes(log) if log else None)
+    calls = StubbedCalls(stubs, catalog.stubbed, _recorded_results(log) if log else None)
     environment = _case_environment(settings, case, folder, registry, is_trusted=is_trusted)
     request = request._replace(find_files=partial(_file_scope, settings, environment, folder))
 
@@ -315,11 +315,11 @@ def _read_log(settings: Settings, case: SkillCase) -> LogIndex:
         raise CaseFault(case, "test.file", ("recorded",), error.message, error.hint) from error
 
 
-def _recorded_outcomes(log: LogIndex) -> RecordedOutcomes:
-    """Return a function that returns the outcome in a log by step path and number of the attempt."""
+def _recorded_results(log: LogIndex) -> RecordedResults:
+    """Return a function that returns the result in a log by step path and number of the attempt."""
     runs = {path: run for run, path in log.intents}
 
-    def outcome(attempt: Attempt) -> Answer | RuntimeErrorBase | None:
+    def find_result(attempt: Attempt) -> AttemptResult | None:
         return log.result(runs.get(attempt.step_id) or "", attempt.step_id, attempt.number)
 
-    return outcome
+    return find_result

@@ -14,7 +14,6 @@ from math import inf
 from typing import NoReturn
 
 from cogcli.base.calls import Answer, Attempt
-from cogcli.base.errors import RuntimeErrorBase
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import (
     StepDegraded,
@@ -82,7 +81,7 @@ class LogDispatcher:
     def starts_at(self, run_id: str, path: str) -> float | None:
         log, key = self._log, (run_id, path)
         recorded = log.intents.get(key) or log.closings.get(key) or log.ended.find_end(run_id, path)
-        return self._find_turn(inf if recorded is None else recorded.seq or 0)
+        return self._find_awaited_position(inf if recorded is None else recorded.seq or 0)
 
     def judged_at(self, run_id: str, path: str) -> float:
         key = (run_id, path)
@@ -94,7 +93,7 @@ class LogDispatcher:
         return max((event.seq or 0 for event in requests), default=inf)
 
     def redeemed_at(self, answer: str) -> float | None:
-        return self._find_turn(self._log.redeemed.get(answer, inf))
+        return self._find_awaited_position(self._log.redeemed.get(answer, inf))
 
     def take_folded(self, run_id: str, path: str) -> Event | None:
         event = self._log.take_folded(run_id, path)
@@ -129,7 +128,7 @@ class LogDispatcher:
         closing = self._log.closings.get((run_id, path))
         return closing is not None and _is_cancelled(closing)
 
-    def _find_turn(self, position: float) -> float | None:
+    def _find_awaited_position(self, position: float) -> float | None:
         """Return the position if earlier positions are still undelivered; otherwise None."""
         return None if self._passed >= bisect_left(self._positions, position) else position
 
@@ -153,10 +152,8 @@ class LogDispatcher:
         """
         log = self._log
         result = log.result(attempt.run_id, attempt.step_id, attempt.number)
-        if isinstance(result, RuntimeErrorBase):
-            raise result
         if result is not None:
-            return result
+            return result.answer()
         closing = log.closings.get((attempt.run_id, attempt.step_id))
         if closing is not None and (
             closing.event_type != "step.skipped" or _is_skipped_by_person(closing)

@@ -85,6 +85,19 @@ class Grant(NamedTuple):
     answer: Approval
 
 
+class AttemptResult(NamedTuple):
+    """The recorded result of an attempt: its answer, or its error. The other one is None."""
+
+    output: Answer | None = None
+    error: RuntimeErrorBase | None = None
+
+    def answer(self) -> Answer:
+        """Return the answer. Raise the error."""
+        if self.output is not None:
+            return self.output
+        raise self.error or ValueError("a result has an answer or an error")
+
+
 class LogIndex:
     """The calls of a log, and its events in order per step."""
 
@@ -534,10 +547,10 @@ class LogIndex:
         numbers = {CallRetried.of(event.payload).attempt for event in self.repeats.get(key, ())}
         if number not in numbers and not (number == 1 and key in self.intents):
             return True
-        result = self.result(run_id, step_id, number)
-        if isinstance(result, InputRequiredError):
+        if (run_id, step_id, number) in self.inputs:
             return True  # the call is not completed: its next attempt reserves for it
-        return isinstance(result, RuntimeErrorBase) and result.left is False
+        result = self.result(run_id, step_id, number)
+        return result is not None and result.error is not None and result.error.left is False
 
     @property
     def unmatched(self) -> list[Event]:
@@ -545,19 +558,19 @@ class LogIndex:
         left = [event for queue in self._queues.values() for event in queue]
         return sorted(left, key=lambda event: event.seq or 0)
 
-    def result(self, run_id: str, step_id: str, number: int) -> Answer | RuntimeErrorBase | None:
+    def result(self, run_id: str, step_id: str, number: int) -> AttemptResult | None:
         """Return the recorded result of an attempt, or None if the log has none."""
         key = (run_id, step_id)
         asked = self.inputs.get((run_id, step_id, number))
         if asked is not None:
-            return _demand_from(InputRequested.of(asked.payload))
+            return AttemptResult(error=_demand_from(InputRequested.of(asked.payload)))
         return (
             self._result_from_attempts(key, number)
             or self._result_from_repeat(key, number)
             or self._result_from_older_log(key, number)
         )
 
-    def _result_from_attempts(self, key: ScopeKey, number: int) -> Answer | RuntimeErrorBase | None:
+    def _result_from_attempts(self, key: ScopeKey, number: int) -> AttemptResult | None:
         """Return the result of an attempt from the list of attempts in the closing event, or in the early answer."""
         last = self._find_closing(key) or self.answers.get(key)
         recorded = last.attempts or () if last else ()
@@ -566,19 +579,19 @@ class LogIndex:
             return None
         return self._result_from_closing_event(key, attempts[number - 1])
 
-    def _result_from_repeat(self, key: ScopeKey, number: int) -> RuntimeErrorBase | None:
+    def _result_from_repeat(self, key: ScopeKey, number: int) -> AttemptResult | None:
         """Return the error of an attempt from the event of the attempt that followed it."""
         for event in self.repeats.get(key, ()):
             repeat = CallRetried.of(event.payload)
             if repeat.attempt == number + 1:
-                return error_of(repeat.error or {})
+                return AttemptResult(error=error_of(repeat.error or {}))
         return None
 
-    def _result_from_older_log(self, key: ScopeKey, number: int) -> Answer | None:
+    def _result_from_older_log(self, key: ScopeKey, number: int) -> AttemptResult | None:
         """Return the early answer of the last attempt. Older logs do not list the attempts."""
         early = self.answers.get(key)
         if early and number == self._attempts_begun(key):
-            return Answer(early.output)
+            return AttemptResult(Answer(early.output))
         return None
 
     def _find_closing(self, key: ScopeKey) -> StepFinished | None:
@@ -619,19 +632,17 @@ class LogIndex:
 
     def _result_from_closing_event(
         self, key: ScopeKey, attempt: AttemptMade
-    ) -> Answer | RuntimeErrorBase | None:
+    ) -> AttemptResult | None:
         if attempt.status != "success":
             closing = self._find_closing(key)
             final = closing.error if closing else None
             is_same = final and (attempt.code, attempt.message) == (final.code, final.message)
             more = {"hint": final.hint, "reason": final.reason} if final and is_same else {}
-            return error_of({**attempt.json, **more})
+            return AttemptResult(error=error_of({**attempt.json, **more}))
         output = self._find_output(key)
-        return (
-            Answer(output, attempt.usage, _find_wire_record(attempt.json))
-            if output is not None
-            else None
-        )
+        if output is None:
+            return None
+        return AttemptResult(Answer(output, attempt.usage, _find_wire_record(attempt.json)))
 
     def _find_output(self, key: ScopeKey) -> Json | None:
         """Return the recorded output of a call, regardless of how its step ended."""

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from cogcli.base.calls import Answer, Attempt
-from cogcli.base.errors import RejectedError, RuntimeErrorBase
+from cogcli.base.errors import RejectedError
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.output_diff import SUBSET, differences
 from cogcli.declarations.call_records import error_from_payload
 from cogcli.declarations.value_types import Json
+from cogcli.run.log_index import AttemptResult
 
 UNSENT: Final = ("call.transport", "call.circuit-open", "call.overloaded")
 """Errors of a stub after which the call surely did not happen, unless the stub sets `left: true`.
@@ -54,8 +55,8 @@ class UnansweredCall(NamedTuple):
     input: Json
 
 
-RecordedOutcomes = Callable[[Attempt], Answer | RuntimeErrorBase | None]
-"""A function that returns the outcome of an attempt in a recorded episode; None if the episode has
+RecordedResults = Callable[[Attempt], AttemptResult | None]
+"""A function that returns the result of an attempt in a recorded episode; None if the episode has
 none."""
 
 
@@ -68,7 +69,7 @@ class StubbedCalls:
         self,
         stubs: Iterable[Stub],
         stubbed: frozenset[str],
-        recorded: RecordedOutcomes | None = None,
+        recorded: RecordedResults | None = None,
     ) -> None:
         self.stubbed = stubbed
         self.unanswered: list[UnansweredCall] = []
@@ -85,10 +86,8 @@ class StubbedCalls:
     def __call__(self, attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
         with self._lock:
             found = self._next_stub(attempt)
-        if isinstance(found, RuntimeErrorBase):
-            raise found
         if found is not None:
-            return found.answer() if isinstance(found, Stub) else found
+            return found.answer()
         if attempt.capability_id not in self.stubbed:
             return send(attempt)
         self.unanswered.append(
@@ -103,7 +102,7 @@ class StubbedCalls:
         """Return the stubs that answered no call, in order."""
         return [stub for stub in self._stubs if not self._given[stub.capability, stub.number]]
 
-    def _next_stub(self, attempt: Attempt) -> Stub | Answer | RuntimeErrorBase | None:
+    def _next_stub(self, attempt: Attempt) -> Stub | AttemptResult | None:
         if self._recorded is not None and attempt.capability_id in self.stubbed:
             return self._recorded(attempt)
         for group in self._groups.get(attempt.capability_id, ()):
