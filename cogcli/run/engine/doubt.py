@@ -17,6 +17,8 @@ from cogcli.base.errors import EffectInDoubtError, RejectedError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.run.engine.outcome import CallSkipped
 
 _BY_NAME: Final = Redactor()
@@ -63,7 +65,7 @@ class EarlierCalls:
     """
 
     def __init__(
-        self, entries: Mapping[str, Any], result_sources: Mapping[str, str] | None = None
+        self, entries: Mapping[str, Json], result_sources: Mapping[str, str] | None = None
     ) -> None:
         """Index the entries of the first event.
 
@@ -71,7 +73,7 @@ class EarlierCalls:
         reused earlier call, or the idempotency key of the call. With it, each item or round matches the same earlier
         call again.
         """
-        self._calls = {step: _parse_entry(entry) for step, entry in entries.items()}
+        self._calls = {step: _RecordedEffect.of(entry).to_call() for step, entry in entries.items()}
         self._result_sources = result_sources or {}
         self._alike: dict[tuple[str, str, str], list[str]] = {}
         self._owners: dict[str, str] = {}
@@ -113,18 +115,37 @@ class EarlierCalls:
         return here if here is not None and here.input_hash != hash_now else None
 
 
-def _parse_entry(entry: Mapping[str, Any]) -> EarlierCall:
-    resolution = entry.get("resolution")
-    return EarlierCall(
-        entry["capability"],
-        entry["input_hash"],
-        entry["idempotency_key"],
-        entry["kind"] == "idempotent",
-        entry["origin"],
-        DoubtResolution(resolution["choice"], resolution["by"], "", entry.get("output"))
-        if resolution
-        else None,
-    )
+class _RecordedChoice(Record):
+    """The decision about an effect of the earlier run."""
+
+    choice: str
+    by: str
+
+
+class _RecordedEffect(Record):
+    """An effect of the earlier run, as the first event records it."""
+
+    capability: str
+    input_hash: str
+    idempotency_key: str
+    kind: str
+    origin: dict[str, str]
+    resolution: _RecordedChoice | None = None
+    output: Json | None = None
+
+    def to_call(self) -> EarlierCall:
+        """Return the call with its decision."""
+        made, decision = self.resolution, None
+        if made is not None:
+            decision = DoubtResolution(made.choice, made.by, "", self.output)
+        return EarlierCall(
+            self.capability,
+            self.input_hash,
+            self.idempotency_key,
+            self.kind == "idempotent",
+            self.origin,
+            decision,
+        )
 
 
 class SkippedByPerson(CallSkipped):
