@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.declarations.shared_events import SharedActivity
+from cogcli.declarations.shared_events import SharedActivity, SharedEnd
 from cogcli.declarations.shared_state import SharedState
 from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import duration_in, earlier, measured_ms, milliseconds_between
@@ -116,7 +115,8 @@ class _Report:
 
     def _build_end_event(self, event: Event) -> Event:
         status, error = self._projection.status, self._projection.error()
-        payload = {**object_of(event.payload), "status": status, "error": error}
+        recorded = read_record(SharedEnd, event.payload).json
+        payload = {**recorded, "status": status, "error": error}
         metrics = {"duration_ms": self._projection.duration_ms()}
         return self._of_root(event, event_type="run.terminated", payload=payload, metrics=metrics)
 

@@ -67,15 +67,15 @@ def rules_of(payload: object) -> int:
     """Return the rules that the payload of a log's first event names. Rules of a later version read as the latest
     known.
     """
-    return _known_rules(read_record(NamedRules, payload))
+    return _clamp_rules_version(read_record(NamedRules, payload))
 
 
 def rules_of_line(first: Json) -> int:
     """Return the version of the rules that a log follows, from the object of its first line."""
-    return _known_rules(read_record(_FirstLine, first).payload)
+    return _clamp_rules_version(read_record(_FirstLine, first).payload)
 
 
-def _known_rules(named: NamedRules) -> int:
+def _clamp_rules_version(named: NamedRules) -> int:
     return max(FIRST, min(named.rules, LATEST))
 
 

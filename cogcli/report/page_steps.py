@@ -18,6 +18,7 @@ from cogcli.report.page_log import PageLog
 from cogcli.report.page_values import PageValue, ValueLimit, json_text, line_of
 from cogcli.report.styled_text import UNICODE, style_of
 from cogcli.report.tree import flow
+from cogcli.specs.unchecked import object_at
 
 MAX_STEPS: Final = 1000
 """The number of steps after which steps with status `done` are hidden."""
@@ -232,9 +233,8 @@ def _facts_of_gate(payload: GateDecided) -> Iterator[tuple[str, str]]:
 def _facts_of_policy(payload: PolicyDecided, reasons: DecisionReasons) -> Iterator[tuple[str, str]]:
     """Yield the comparisons, the values that were read, the matched rules and obligations, and the stages in order."""
     yield from _explain_comparisons(reasons)
-    if isinstance(payload.reads, dict):
-        for path, value in payload.reads.items():
-            yield "read", f"{path} = {json_text(value)}"
+    for path, value in object_at(payload.reads).items():
+        yield "read", f"{path} = {json_text(value)}"
     for path in reasons.missing:
         yield "missing", path
     yield from _matched_rules(payload)

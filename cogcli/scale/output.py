@@ -19,6 +19,7 @@ import orjson
 
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import UnreadableFile, open_regular
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import Shard
@@ -152,8 +153,8 @@ def line_of_row(row: bytes) -> int | None:
         value = orjson.loads(row)
     except ValueError:
         return None
-    line = value.get("line") if isinstance(value, dict) else None
-    return line if type(line) is int and line > 0 else None
+    line = read_record(ResultRow, value).line
+    return line if line is not None and line > 0 else None
 
 
 class RowError(Record):
@@ -166,6 +167,7 @@ class RowError(Record):
 class ResultRow(Record):
     """The members of a row of results that retries, summaries and tables read, unchecked."""
 
+    line: int | None = None
     status: object = None
     episode_id: object = None
     error: RowError

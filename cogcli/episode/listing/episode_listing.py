@@ -39,7 +39,7 @@ from cogcli.episode.listing.episode_index import (
     IndexUnavailable,
     place_of,
 )
-from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, SealedRow, read_row
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 
 WORTH: Final = 64
 """The number of episodes from which a database is faster than reading each."""
@@ -187,7 +187,7 @@ class _EpisodeScan:
     ) -> None:
         """Add the row of an episode to the index, as it is now."""
         # Only sealed episodes of ours stay unchanged. Others are read every time.
-        settled = isinstance(row, SealedRow)
+        settled = row is not None and row.is_settled
         kept = row if row is None or settled else row._replace(sealed=False)
         seen = IndexedRow(candidate.id, kept, mark if settled else "")
         self._index.keep(seen, None if is_new else candidate)

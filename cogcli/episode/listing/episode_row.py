@@ -86,6 +86,11 @@ class EpisodeRow(NamedTuple):
     """The first file that disagrees with the log or with the manifest, and how. Empty if all files agree."""
 
     @property
+    def is_settled(self) -> bool:
+        """Whether the row is valid until one of its files changes."""
+        return False
+
+    @property
     def shown_status(self) -> str:
         """The status for a screen: `altered` or `unsealed` if the files disagree, since `status` may then be false."""
         if not self.fault:
@@ -103,6 +108,10 @@ class SealedRow(EpisodeRow):
     """The row of a sealed episode that cogcli wrote. It is valid until one of its files changes."""
 
     __slots__ = ()
+
+    @property
+    def is_settled(self) -> bool:
+        return True
 
 
 class EpisodeFilter(NamedTuple):
