@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TypeVar
 
+from cogcli.base.jsonvalue import with_lists
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
@@ -61,10 +62,7 @@ class _NamedTuple(Protocol):
 
 def to_payload(value: _NamedTuple) -> Json:
     """Return the members of a named tuple as JSON: its tuples become lists."""
-    return {
-        name: list(item) if isinstance(item, tuple) else item
-        for name, item in value._asdict().items()
-    }
+    return with_lists(value._asdict())
 
 
 def from_payload(cls: type[_Stored], payload: object, label: str, lacking: str = "") -> _Stored:

@@ -210,4 +210,4 @@ def _select_compared_members(payload: Json) -> Json:
     members = {
         name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")
     }
-    return {**members, "obligations": sorted(payload.get("obligations") or ())}
+    return {**members, "obligations": sorted(read_record(PolicyDecided, payload).obligations or ())}

@@ -35,6 +35,13 @@ def object_of(value: object) -> Json:
     return value if isinstance(value, dict) else {}
 
 
+def with_lists(members: Json) -> Json:
+    """Return the members with each tuple as a list, as JSON has it."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in members.items()
+    }
+
+
 def list_of(value: object) -> list[Any]:
     """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []

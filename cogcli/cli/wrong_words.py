@@ -59,13 +59,13 @@ def _names_secret(word: str) -> bool:
 def unknown_command(line: CommandLine, args: list[str]) -> UsageError:
     """Return the error for an unknown first word: one of another tool, or a misspelled one."""
     return (
-        _agent_skills_command(line, args)
-        or _habit_command(line, args)
-        or _misspelled_command(line, args[0])
+        _explain_agent_skills_word(line, args)
+        or _explain_habit(line, args)
+        or _explain_misspelling(line, args[0])
     )
 
 
-def _agent_skills_command(line: CommandLine, args: list[str]) -> UsageError | None:
+def _explain_agent_skills_word(line: CommandLine, args: list[str]) -> UsageError | None:
     """Return the error for a word of agent-skills, with cogcli's command; None for any other word."""
     word = args[0]
     own = f"{line.words} {VERBS.get(word, '')}" if line.words else translate_word(args)
@@ -78,7 +78,7 @@ def _agent_skills_command(line: CommandLine, args: list[str]) -> UsageError | No
     )
 
 
-def _habit_command(line: CommandLine, args: list[str]) -> UsageError | None:
+def _explain_habit(line: CommandLine, args: list[str]) -> UsageError | None:
     """Return the error for a common word of other tools, with cogcli's command; None for any other
     word.
     """
@@ -94,7 +94,7 @@ def _habit_command(line: CommandLine, args: list[str]) -> UsageError | None:
     )
 
 
-def _misspelled_command(line: CommandLine, word: str) -> UsageError:
+def _explain_misspelling(line: CommandLine, word: str) -> UsageError:
     """Return the error for a misspelled command."""
     if line.words:
         known = verbs(line.words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cogcli.base.jsonvalue import equal
+from cogcli.base.jsonvalue import equal, with_lists
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyRule
 from cogcli.declarations.spec import Spec
@@ -90,11 +90,7 @@ def _limit_members(limit: CumulativeLimit) -> Json:
 
 def _list_members(part: Spec) -> Json:
     """Return the members of a part as JSON, including members with default values, without its texts."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in vars(part).items()
-        if name not in _TEXTS
-    }
+    return with_lists({name: each for name, each in vars(part).items() if name not in _TEXTS})
 
 
 def _find_changes(

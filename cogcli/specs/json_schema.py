@@ -108,14 +108,14 @@ class _SchemaWriter:
         items = self.schema(shape.item)
         return {"type": "array", "items": items, **{k: v for k, v in bounds.items() if v}}
 
-    def _known_ids(self, sort: str) -> Mapping[str, str] | None:
+    def _find_ids(self, sort: str) -> Mapping[str, str] | None:
         """Return the known ids of a sort with their descriptions, or None if they are unknown."""
         known: Mapping[str, str] | None = getattr(self._known, sort, None) if sort else None
         return known
 
     def _refer_to_ids(self, sort: str) -> dict[str, str] | None:
         """Return a schema reference to the ids of one sort, or None if they are unknown."""
-        known = None if sort == _BINDINGS_OF else self._known_ids(sort)
+        known = None if sort == _BINDINGS_OF else self._find_ids(sort)
         if known is None:
             return None
         self.defined.setdefault(sort, _enumerate_ids(known))
@@ -128,7 +128,7 @@ class _SchemaWriter:
         if shape.filled:
             schema["minProperties"] = 1
         value = self.schema(shape.value)
-        names = self._known_ids(shape.name.ids)
+        names = self._find_ids(shape.name.ids)
         if names is not None:
             schema["properties"] = {
                 id: {**(self._build_binding_schema(id, shape.value) or value), "description": words}

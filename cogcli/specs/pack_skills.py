@@ -159,6 +159,12 @@ class _StepKeys(Record):
     depends_on: list[str] | None = None
 
 
+class _ForeachKeys(Record):
+    """The keys of a `foreach` that are read here."""
+
+    max_parallel: int | None = None
+
+
 def is_lane(step: Json) -> bool:
     """Return whether a step of a template is a lane."""
     return str(_StepKeys.of(step).uses or "").startswith(LANE)
@@ -179,7 +185,7 @@ def _build_step(pack: Pack, step: Json, prefix: str) -> Json:
 
 
 def _limit_lanes(foreach: Json) -> Json:
-    maximum = min(foreach.get("max_parallel") or MAX_LANES, MAX_LANES)
+    maximum = min(_ForeachKeys.of(foreach).max_parallel or MAX_LANES, MAX_LANES)
     return {**foreach, "max_parallel": maximum}
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from cogcli.agent.compaction import Compaction, compact_messages
 from cogcli.agent.context.blocks import session_line
+from cogcli.agent.context.buckets import bucket_limit
 from cogcli.agent.context.compiled import Omission
 from cogcli.agent.context.inputs import (
     AgentRequest,
@@ -179,10 +180,10 @@ class Invocation(NamedTuple):
         messages = self.fetched.session["messages"] if self.fetched.session else ()
         whole = self.limits["tokens.context"] // 4
         if self.policy.edition < LATEST_EDITION:
-            room = int(self.limits.get("buckets.session", whole))
+            room = bucket_limit(self.limits, "session", whole)
             return compact_messages(messages, room, summary=self.summary)
         of_pack = self.pack.bucket_sizes.get("session", whole)
-        room = int(self.limits.get("buckets.session", of_pack))
+        room = bucket_limit(self.limits, "session", of_pack)
         return compact_messages(messages, room, summary=self.summary, render=session_line)
 
     @property

@@ -29,6 +29,11 @@ class Assembly(NamedTuple):
     overpacked: bool
 
 
+def bucket_limit(limits: Mapping[str, int | float], bucket: str, default: float) -> int:
+    """Return the maximum tokens of a bucket under the limits of a run; `default` without a limit."""
+    return int(limits.get(f"buckets.{bucket}", default))
+
+
 def allocate(
     candidates: Iterable[ContextBlock], caps: Mapping[str, int], total: int
 ) -> dict[str, int]:

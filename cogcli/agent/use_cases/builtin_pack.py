@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from cogcli.agent.context.blocks import tool_text
+from cogcli.agent.context.buckets import bucket_limit
 from cogcli.agent.context.tokenizer import ESTIMATE
 from cogcli.app.needs import RequirementSearch
 from cogcli.app.registry import open_registry, selection_options
@@ -105,7 +106,7 @@ def _with_room(
     """
     limits = {**dict(flatten(DEFAULTS)), **budget}
     room = limits["tokens.context"] // 2
-    room = min(room, limits.get("buckets.tool", room))
+    room = min(room, bucket_limit(limits, "tool", room))
     for tool in tools:
         room -= count(tool)
         if room < 0:

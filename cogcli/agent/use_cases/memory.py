@@ -150,7 +150,7 @@ def why(settings: Settings, scope: MemoryScope, id: str) -> Json:
         "runs": list(runs),
         "contradicts": [payload_of(other) for other in decision.existing],
         "supersedes": [payload_of(other) for other in superseded],
-        "waits_for": _waits_for(decision, scope.layer),
+        "waits_for": _list_promotion_obstacles(decision, scope.layer),
         "recall": {"recalled": not reason, "reason": reason or None},
     }
 
@@ -168,7 +168,7 @@ def payload_of(stored: StoredProposal) -> Json:
     }
 
 
-def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
+def _list_promotion_obstacles(decision: Decision, layer: MemoryLayer) -> list[str]:
     """Return why a pack does not promote a waiting proposal."""
     if decision.stored.state != "proposed":
         return []

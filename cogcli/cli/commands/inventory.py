@@ -19,7 +19,7 @@ from cogcli.app.inventory.kinds import (
 from cogcli.base.errors import OK, UnusableEnvironment
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
-from cogcli.cli.inventory_screen import explanation_lines, spec_lines
+from cogcli.cli.inventory_screen import ShownSpec, explanation_lines, spec_lines
 from cogcli.cli.listing import Column, Wanted, report_empty_list
 from cogcli.cli.listing import show as show_list
 from cogcli.cli.options import (
@@ -34,6 +34,7 @@ from cogcli.cli.options import (
     command,
     switch,
 )
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.report.styled_text import style_of
 from cogcli.specs.layers import BUILT_IN
@@ -196,7 +197,7 @@ def show(context: CommandContext, id: SpecId, *, source: Source = False) -> int:
     context.own["spec"] = spec
     if source:
         context.own["source"] = read_source(context.settings, kind, id)
-    if spec.get("run"):
+    if read_record(ShownSpec, spec).run:
         spec["run"] += context.again
     context.answer(spec_lines(kind, spec, context.screen.out))
     return OK
