@@ -103,10 +103,18 @@ def _find_limits(hint: Any) -> Json:
 
 def text_pattern(hint: Any) -> re.Pattern[str]:
     """Return the pattern of a string type. Raise TypeError if it has none."""
+    pattern = _text_shape(hint).pattern
+    if pattern is None:
+        raise TypeError(f"{hint} has no pattern")
+    return pattern
+
+
+def _text_shape(hint: Any) -> Text:
+    """Return the shape of a string type. Raise TypeError for another type."""
     shape = shape_of_hint(hint)
-    if not isinstance(shape, Text) or shape.pattern is None:
-        raise TypeError(f"{hint} is no text with a pattern")
-    return shape.pattern
+    if not isinstance(shape, Text):
+        raise TypeError(f"{hint} is no text")
+    return shape
 
 
 def _build_spec_shape(cls: type[Spec]) -> Shape:
@@ -122,10 +130,10 @@ def _build_map_shape(names: Any, value: object, limits: Json) -> Shape:
     """
     if "unique" in limits:
         return ListOf(shape_of_hint(value), **limits)
-    name, shape = shape_of_hint(names), shape_of_hint(value)
-    if isinstance(name, Text) and name.choices:
+    name, shape = _text_shape(names), shape_of_hint(value)
+    if name.choices:
         return RecordShape(dict.fromkeys(name.choices, RecordKey(shape)))
-    return MapOf(shape, name if isinstance(name, Text) else Text(), **limits)
+    return MapOf(shape, name, **limits)
 
 
 def _build_text(limits: Json) -> Text:
