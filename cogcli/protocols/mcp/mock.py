@@ -28,7 +28,7 @@ def raw(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def say(id: int, **members: object) -> None:
+def write_response(id: int, **members: object) -> None:
     raw(json.dumps({"jsonrpc": "2.0", "id": id, **members}).encode() + b"\n")
 
 
@@ -56,22 +56,22 @@ def huge(id: int) -> None:
 
 def noisy(id: int) -> None:
     raw(b"Loading model...\n\xff\xfe\n[1,2]\n{broken\n")
-    say(id, result=text_result("fine"))
+    write_response(id, result=text_result("fine"))
 
 
 def breeds(id: int) -> None:
     sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)"]
     remember(subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True).pid)  # noqa: S603
-    say(id, result=text_result("bred"))
+    write_response(id, result=text_result("bred"))
 
 
 def forgets(id: int) -> None:
     with open(FILE, encoding="utf-8") as file:
         is_first = len(file.readlines()) == 1
     if is_first:
-        say(id, error={"code": -32001, "message": "Session not found"})
+        write_response(id, error={"code": -32001, "message": "Session not found"})
     else:
-        say(id, result={**text_result("x"), "structuredContent": {"a": 1}})
+        write_response(id, result={**text_result("x"), "structuredContent": {"a": 1}})
 
 
 RAW = {
@@ -80,8 +80,8 @@ RAW = {
 }
 """The bytes of faulty answers, for an id."""
 BEHAVIOURS: dict[str, Callable[[int], object]] = {
-    "fails": lambda id: say(id, result={**text_result("no luck"), "isError": True}),
-    "refuses": lambda id: say(id, error={"code": -32603, "message": "broken inside"}),
+    "fails": lambda id: write_response(id, result={**text_result("no luck"), "isError": True}),
+    "refuses": lambda id: write_response(id, error={"code": -32603, "message": "broken inside"}),
     "huge": huge,
     "noisy": noisy,
     "hangs": bool,
@@ -95,15 +95,17 @@ BEHAVIOURS: dict[str, Callable[[int], object]] = {
 def call(id: int, name: str, params: dict[str, Any]) -> None:
     given = params.get("arguments") or {}
     if name == "echo":
-        say(id, result={**text_result("x"), "structuredContent": {"a": given.get("a")}})
+        write_response(id, result={**text_result("x"), "structuredContent": {"a": given.get("a")}})
     elif name == "meta":
-        say(id, result={**text_result("x"), "structuredContent": params.get("_meta") or {}})
+        write_response(
+            id, result={**text_result("x"), "structuredContent": params.get("_meta") or {}}
+        )
     elif name in RAW:
         raw(RAW[name] % id)
     elif name in BEHAVIOURS:
         BEHAVIOURS[name](id)
     else:
-        say(id, error={"code": -32602, "message": "unknown tool"})
+        write_response(id, error={"code": -32602, "message": "unknown tool"})
 
 
 def answer(id: int, method: str, params: dict[str, Any]) -> None:
@@ -113,13 +115,13 @@ def answer(id: int, method: str, params: dict[str, Any]) -> None:
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "bench", "version": "1"},
         }
-        say(id, result=result)
+        write_response(id, result=result)
     elif method == "tools/list":
-        say(id, result={"tools": [definition(name) for name in TOOLS]})
+        write_response(id, result={"tools": [definition(name) for name in TOOLS]})
     elif method == "tools/call":
         call(id, params["name"], params)
     else:
-        say(id, error={"code": -32601, "message": "unknown"})
+        write_response(id, error={"code": -32601, "message": "unknown"})
 
 
 def main() -> None:

@@ -100,7 +100,7 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         return Scope(run.state, loop)
 
     def spawn_job(index: int, started: ClockReading | None = None) -> Spawn:
-        inner = record.part(planned, index, started)
+        inner = record.new_part(planned, index, started)
         taken = run.engine.taken_over.get(inner.path)
         steps = (
             _reuse_result(inner, planned.step.uses, taken)
@@ -324,7 +324,7 @@ def _folded_output(
     closing = dispatcher.take_folded(record.run_id, StepPath(record.path).item(number))
     if closing is None:
         return None
-    inner = record.part(planned, number)
+    inner = record.new_part(planned, number)
     inner.restore(closing)
     record.add_part(inner)
     if is_round:
@@ -346,7 +346,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
 
     def spawn_round(number: int, started: ClockReading | None) -> Spawn:
         nonlocal inner
-        inner = record.part(planned, number, started)
+        inner = record.new_part(planned, number, started)
         inner.round = number
         # A router's target decides what is written, and the earlier result does not name it.
         is_routed = planned.step.config.router is not None
@@ -386,7 +386,7 @@ def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> 
 
     def spawn_job(index: int) -> Spawn:
         target = planned.targets[names[index]]
-        inner = record.part(planned, names[index])
+        inner = record.new_part(planned, names[index])
         inner.uses, inner.capability = target.uses, target.capability
         return _spawn_part(
             planned, record, inner, call_target(planned, inner, target, values), label=index

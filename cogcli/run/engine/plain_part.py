@@ -55,7 +55,7 @@ class PlainPart(PlainInvocation):
             count_round(self._run.state, self._number)
 
     def new_record(self) -> StepRecord:
-        record = self._outer.part(self._planned, self._number, self.started)
+        record = self._outer.new_part(self._planned, self._number, self.started)
         record.round = self._number if self._is_round else None
         return record
 

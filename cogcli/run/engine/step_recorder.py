@@ -136,7 +136,7 @@ class StepRecord:
         """The `speaker` of this step's events: its binding id, else `system`."""
         return self.member.binding_id if self.member else "system"
 
-    def part(
+    def new_part(
         self, planned: PlannedStep, name: int | str, started: ClockReading | None = None
     ) -> StepRecord:
         """Return a new record of an item or round by number, or of a target by name. `started` is the time of its
