@@ -126,8 +126,10 @@ def test_a_deadline_cancels_children_first_and_then_raises() -> None:
 
 
 def test_next_gives_children_as_they_end_and_none_when_there_are_none() -> None:
+    begun = time.monotonic()
+
     def child(seconds: float) -> Effects:
-        yield Sleep(time.monotonic() + seconds)
+        yield Sleep(begun + seconds)
         return seconds
 
     def root() -> Effects:
