@@ -73,7 +73,7 @@ class EarlierCalls:
         reused earlier call, or the idempotency key of the call. With it, each item or round matches the same earlier
         call again.
         """
-        self._calls = {step: _RecordedEffect.of(entry).to_call() for step, entry in entries.items()}
+        self._calls = {step: _EarlierEntry.of(entry).to_call() for step, entry in entries.items()}
         self._result_sources = result_sources or {}
         self._alike: dict[tuple[str, str, str], list[str]] = {}
         self._owners: dict[str, str] = {}
@@ -115,14 +115,14 @@ class EarlierCalls:
         return here if here is not None and here.input_hash != hash_now else None
 
 
-class _RecordedChoice(Record):
+class _EarlierDecision(Record):
     """The decision about an effect of the earlier run."""
 
     choice: str
     by: str
 
 
-class _RecordedEffect(Record):
+class _EarlierEntry(Record):
     """An effect of the earlier run, as the first event records it."""
 
     capability: str
@@ -130,7 +130,7 @@ class _RecordedEffect(Record):
     idempotency_key: str
     kind: str
     origin: dict[str, str]
-    resolution: _RecordedChoice | None = None
+    resolution: _EarlierDecision | None = None
     output: Json | None = None
 
     def to_call(self) -> EarlierCall:
