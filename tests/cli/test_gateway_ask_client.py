@@ -43,7 +43,7 @@ class Person:
         return ElicitResult(action="accept", content={"approve": self.answer})
 
 
-def call_through(project: Any, person: Person | None, mode: str, *flags: str) -> Any:
+def call_through(project: Any, person: Any, mode: str, *flags: str) -> Any:
     """The result of one call of a tool that asks, through a gateway."""
     from mcp.client import stdio
 
@@ -98,6 +98,19 @@ def test_the_person_at_the_client_answers(
     assert made == (answer is True)
     project.run("verify", "@last").assert_ok()
     project.run("replay", "@last").assert_ok()
+
+
+def test_a_client_that_answers_with_an_error_leaves_its_call_waiting(
+    project: Any, ledger: Path
+) -> None:
+    from mcp_types import ErrorData
+
+    async def fail(context: Any, params: Any) -> Any:
+        return ErrorData(code=-32603, message="nobody is here")
+
+    result = call_through(project, fail, "legacy", "--ask-client")
+    assert result.meta["cogcli/status"] == "pending"
+    assert not ledger.exists() or "call echo" not in ledger.read_text()
 
 
 def test_no_client_is_asked_without_the_flag_or_for_a_role(project: Any, ledger: Path) -> None:

@@ -6,7 +6,7 @@ standard output.
 2. A frame is a line of strict JSON of at most 8 MiB. The reply to any other line is an error.
 3. Daemon threads read and write, so that they do not keep the process alive.
 4. Frames are handled one at a time. If a client sends faster than the server reads, the pipe slows
-   it down."""
+   it down. So it does while a client leaves too many replies unread."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from cogcli.app.serving.request_checks import VERSION_KEY, find_request_fault
 from cogcli.app.serving.server_socket import redirect_standard_streams
 from cogcli.base import threads
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import MAX_BYTES, InvalidJson, loads
 from cogcli.specs.unchecked import object_at, value_at
 
@@ -38,7 +39,16 @@ if TYPE_CHECKING:
     Outgoing = ObjectSendStream[SessionMessage]
 
 BAD_ID: Final = "the id of a request is a string or an integer"
+MAX_UNREAD: Final = 64
+"""The replies that may wait until the client reads. No further frame is handled meanwhile."""
 _CHUNK: Final = 1 << 16
+_TICK: Final = 0.01
+
+
+class RefusedFrame(NamedTuple):
+    """A frame that does not reach the server, and the error reply to it."""
+
+    reply: types.JSONRPCError
 
 
 class ServedRuns(Protocol):
@@ -138,13 +148,12 @@ async def open_streams(
         message = parse_frame(frame)
         if isinstance(message, types.JSONRPCRequest) and not has_begun:
             has_begun = may_begin(message)
-            if not has_begun and message.method in ("tools/list", "tools/call"):
-                text = (
-                    f"{message.method}: `initialize` comes first, then `notifications/initialized`"
-                )
-                message = _error_reply(types.INVALID_REQUEST, text, message.id)
-        if isinstance(message, types.JSONRPCError):
-            await wire.write(message)
+            if not has_begun and message.method != "ping":
+                message = _refuse_early(message)
+        while write.statistics().tasks_waiting_send > MAX_UNREAD:
+            await anyio.sleep(_TICK)
+        if isinstance(message, RefusedFrame):
+            await wire.write(message.reply)
         else:
             await incoming.send(SessionMessage(message))
 
@@ -207,23 +216,23 @@ async def serve_stdio(
     return ended_by
 
 
-def parse_frame(frame: bytes | None) -> types.JSONRPCMessage:
-    """Return the message in a frame, or the error reply to an invalid frame."""
+def parse_frame(frame: bytes | None) -> types.JSONRPCMessage | RefusedFrame:
+    """Return the message in a frame. An error that the client sends is a message, too."""
     if frame is None:
-        return _error_reply(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
+        return _refuse(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
     try:
         value = loads(frame)
     except InvalidJson as refused:
-        return _error_reply(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
+        return _refuse(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
     if has_bad_id(value):
-        return _error_reply(types.INVALID_REQUEST, BAD_ID)
+        return _refuse(types.INVALID_REQUEST, BAD_ID)
     id = value_at(value, "id")
     if (fault := find_request_fault(value)) is not None:
-        return _error_reply(fault.code, fault.message, id, fault.data)
+        return _refuse(fault.code, fault.message, id, fault.data)
     try:
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        return _error_reply(types.INVALID_REQUEST, "this is not a message of the protocol", id)
+        return _refuse(types.INVALID_REQUEST, "this is not a message of the protocol", id)
 
 
 def may_begin(request: types.JSONRPCRequest) -> bool:
@@ -233,14 +242,18 @@ def may_begin(request: types.JSONRPCRequest) -> bool:
     return request.method == "initialize" or VERSION_KEY in meta
 
 
-def _error_reply(
-    code: int, message: str, id: object = None, data: object = None
-) -> types.JSONRPCError:
+def _refuse_early(request: types.JSONRPCRequest) -> RefusedFrame:
+    """Return the error for a request before the handshake."""
+    text = f"{request.method[:60]}: `initialize` comes first, then `notifications/initialized`"
+    return _refuse(types.INVALID_REQUEST, text, request.id)
+
+
+def _refuse(code: int, message: str, id: object = None, data: object = None) -> RefusedFrame:
     known = id if _is_valid_id(id) else None
     error = types.ErrorData(code=code, message=message)
     if data is not None:
         error = types.ErrorData(code=code, message=message, data=data)
-    return types.JSONRPCError(jsonrpc="2.0", id=known, error=error)
+    return RefusedFrame(types.JSONRPCError(jsonrpc="2.0", id=known, error=error))
 
 
 def take_descriptors() -> FramePipe:

@@ -72,7 +72,8 @@ def test_any_other_message_is_left_to_the_sdk(message: Any) -> None:
 
 
 def test_an_unknown_block_is_named_with_the_known_ones() -> None:
-    reply = parse_frame(json.dumps(called(inputResponses=HOLOGRAM, _meta=MODERN)).encode())
+    frame = parse_frame(json.dumps(called(inputResponses=HOLOGRAM, _meta=MODERN)).encode())
+    reply = frame.reply
     assert reply.id == 7
     assert reply.error.message.endswith("or `tool_use` or `tool_result`, found `hologram`")
 
