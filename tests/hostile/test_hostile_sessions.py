@@ -94,6 +94,11 @@ def _served() -> Iterator[str]:
         listening.close()
 
 
+def _connected(url: str) -> socket.socket:
+    """A connection to the server of an address."""
+    return socket.create_connection(("127.0.0.1", int(url.split(":")[2].split("/")[0])), timeout=60)
+
+
 def test_a_session_without_requests_ends_and_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_transport, "IDLE_SECONDS", 0.3)
     monkeypatch.setattr(http_transport, "MAX_SESSIONS", 2)
@@ -110,11 +115,37 @@ def test_a_session_without_requests_ends_and_makes_room(monkeypatch: pytest.Monk
         assert _post(url, PING, first[0][1])[0] == 404
 
 
+WHOLE = b"GET /mcp HTTP/1.1\r\nHost: other\r\n\r\n"
+
+
+@pytest.mark.parametrize("sent", [[b""], [WHOLE[:-2]], [WHOLE, b"GET /"]])
+def test_a_connection_without_a_whole_request_is_closed(
+    monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
+) -> None:
+    monkeypatch.setattr(http_transport, "HEADER_SECONDS", 0.3)
+    with _served() as url, _connected(url) as silent:
+        for part in sent[:-1]:
+            silent.sendall(part)
+            assert silent.recv(65536).startswith(b"HTTP/1.1 421")
+        silent.sendall(sent[-1])
+        while silent.recv(65536):
+            pass
+        assert _post(url, INITIALIZE)[0] == 200
+
+
+def test_headers_without_end_are_refused() -> None:
+    header = b"X: " + b"y" * 60_000 + b"\r\n"
+    with _served() as url, _connected(url) as sender:
+        with pytest.raises(ConnectionError):
+            sender.sendall(WHOLE[:-2] + header * 1000)
+        assert _post(url, INITIALIZE)[0] == 200
+
+
 def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_transport, "MAX_CONNECTIONS", 5)
+    monkeypatch.setattr(http_transport, "HEADER_SECONDS", 600.0)
     with _served() as url:
-        host = ("127.0.0.1", int(url.split(":")[2].split("/")[0]))
-        idle = [socket.create_connection(host) for _ in range(8)]
+        idle = [_connected(url) for _ in range(8)]
         try:
             for each in idle:
                 each.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n")

@@ -6,7 +6,8 @@
 2. If the server has a token, every request must contain it. A server on an address other than
    loopback always has a token.
 3. A body is strict JSON of at most 8 MiB that arrives within 30 seconds.
-4. The numbers of sessions and of connections are limited. A session without requests ends."""
+4. The headers of a request are limited, and arrive within 10 seconds, also before any token is read.
+5. The numbers of sessions and of connections are limited. A session without requests ends."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cogcli.app.serving.request_checks import find_request_fault
 from cogcli.app.serving.server_socket import Endpoint
@@ -46,6 +48,8 @@ IDLE_SECONDS: Final = 600.0
 """A session without a request or an open stream for this long ends; its id gets status 404."""
 MAX_CONNECTIONS: Final = 512
 """A request on another connection gets status 503."""
+HEADER_SECONDS: Final = 10.0
+"""The seconds that the headers of a request may take. After them the connection is closed."""
 _BODY_SECONDS: Final = 30.0
 _CLOSING_SECONDS: Final = 1
 _TICK: Final = 0.05
@@ -180,6 +184,38 @@ async def _send_json(send: Send, status: int, value: Json) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+class Connection(H11Protocol):
+    """A connection that is closed unless the headers of its next request arrive in time.
+
+    h11 limits their size. The other parser of uvicorn, which some installations have, does not.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(HEADER_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Handle data. The time runs unless the headers of a request are complete and it has no response yet."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._end_wait()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the time of a connection that is gone."""
+        self._end_wait()
+        super().connection_lost(exc)
+
+    def _end_wait(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
 class HttpServer(uvicorn.Server):
     """A uvicorn server without signal handlers, because `serve_http` handles signals."""
 
@@ -203,7 +239,8 @@ def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServe
     )
     app.router.redirect_slashes = False
     config = uvicorn.Config(
-        Guard(app, address, token), lifespan="on", log_config=None, access_log=False, server_header=False, ws="none",
+        Guard(app, address, token), http=Connection, ws="none", lifespan="on",
+        log_config=None, access_log=False, server_header=False,
         timeout_graceful_shutdown=_CLOSING_SECONDS, limit_concurrency=MAX_CONNECTIONS,
     )  # fmt: skip
     return HttpServer(config)
