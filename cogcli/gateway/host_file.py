@@ -29,6 +29,16 @@ _LIMIT: Final = 1024 * 1024
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _VARIABLE: Final = re.compile(r"\$\{")
 _LOCAL: Final = frozenset(("localhost", "127.0.0.1", "::1"))
+_MEMBERS: Final[dict[str, tuple[type, str]]] = {
+    "type": (str, "text"),
+    "command": (str, "text"),
+    "args": (list, "a list"),
+    "env": (dict, "an object"),
+    "cwd": (str, "text"),
+    "url": (str, "text"),
+    "headers": (dict, "an object"),
+}
+"""The members of an entry, with their types. `null` counts as absent."""
 _HTTP_TYPES: Final = frozenset(("", "http", "streamable-http", "streamableHttp"))
 
 
@@ -62,7 +72,8 @@ def read_host_file(path: str, *, shown: str, is_trusted: bool) -> list[Upstream]
     except UnreadableFile as refused:
         raise _file_error(shown, refused.message) from refused
     except InvalidJson as refused:
-        raise _file_error(f"{shown}:{refused.line}", refused.message) from refused
+        place = f"{shown}:{refused.line}" if refused.line else shown
+        raise _file_error(place, refused.message) from refused
     known = checked_document(document, "mcpServers")
     if known is None or "mcpServers" not in known:
         raise _file_error(shown, "it has no object `mcpServers`")
@@ -77,7 +88,11 @@ def read_host_file(path: str, *, shown: str, is_trusted: bool) -> list[Upstream]
                 Upstream(name, None, f"its name stands for `{id}`, as another entry's does")
             )
             continue
-        found.append(_build_upstream(id, entry, path, shown, is_trusted=is_trusted))
+        fault = _find_type_fault(raw) or _find_fault(entry)
+        if fault:
+            found.append(Upstream(id, None, fault))
+        else:
+            found.append(_build_upstream(id, entry, path, shown, is_trusted=is_trusted))
     return found
 
 
@@ -108,10 +123,7 @@ def _id_from_name(name: str) -> str:
 def _build_upstream(
     id: str, entry: HostEntry, path: str, display_path: str, *, is_trusted: bool
 ) -> Upstream:
-    """Return the service of an entry, or why the entry cannot be used."""
-    fault = _find_fault(entry)
-    if fault:
-        return Upstream(id, None, fault)
+    """Return the server of a usable entry."""
     raw: Json = {"id": id, "kind": "mcp"}
     if entry.url is not None:
         raw |= {"url": entry.url, "metadata": {"headers": dict(entry.headers)}}
@@ -126,20 +138,43 @@ def _build_upstream(
     return Upstream(id, service)
 
 
+def _find_type_fault(raw: object) -> str:
+    """Return which member of an entry has another type than hosts document; empty if none has."""
+    if not isinstance(raw, dict):
+        return "it is not an object"
+    for name, (kind, expected) in _MEMBERS.items():
+        value = raw.get(name)
+        if value is not None and not isinstance(value, kind):
+            return f"its `{name}` is not {expected}"
+    return ""
+
+
 def _find_fault(entry: HostEntry) -> str:
     """Return why an entry cannot be used; empty if it can."""
     if (entry.command is None) == (entry.url is None):
         return "it needs either `command` or `url`"
     if entry.url is not None and entry.type not in _HTTP_TYPES:
         return f"its type `{entry.type[:40]}` is not spoken: use `http`"
-    if entry.url is not None and urlsplit(entry.url).scheme not in ("http", "https"):
-        return "its `url` is not http or https"
+    if entry.url is not None and (fault := _find_url_fault(entry.url)):
+        return fault
     if not all(isinstance(word, str) for word in entry.args):
         return "its `args` are not all text"
     if _has_variable(word for word in (entry.command, entry.url, *entry.args)):
         return "`${NAME}` is replaced in `env` and `headers` only"
     named = (*entry.env.items(), *entry.headers.items())
     return next(filter(None, (_find_value_fault(name, value) for name, value in named)), "")
+
+
+def _find_url_fault(url: str) -> str:
+    """Return why the address of a server cannot be used; empty if it can."""
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        has_host = False
+    if not has_host:
+        return "its `url` has no valid host and port"
+    return "" if parts.scheme in ("http", "https") else "its `url` is not http or https"
 
 
 def _find_value_fault(name: str, value: object) -> str:
