@@ -34,6 +34,16 @@ DocumentUrl = Annotated[
         secretive=True,
     ),
 ]
+SCOPE: Final = r"[\x21\x23-\x5b\x5d-\x7e]{1,200}"
+"""A scope (RFC 6749, 3.3) of a length that can be read."""
+Scope = Annotated[
+    str,
+    SpecLimits(
+        pattern=SCOPE,
+        expected="one scope: 1 to 200 printable ASCII characters without space, quote and backslash",
+        hint="write each scope as an item of its own, as in scopes: [notes.read, notes.write]",
+    ),
+]
 
 
 SigningAlgorithm = Literal[
@@ -62,7 +72,7 @@ class McpLogin(Spec):
     issuer: Url | None = None
     """The authorization server that issues the tokens.
     Default: the one that the server names at the first login"""
-    scopes: tuple[Words, ...] = ()
+    scopes: tuple[Scope, ...] = ()
     """The scopes that are asked for.
     Default: those that the server names"""
     client_id: SecretLocation | None = None

@@ -344,9 +344,7 @@ class _Flow:
         if response.status_code >= 300:
             words = quote(answer.refusal, self._secrets)
             host = visible(response.request.url.netloc.decode())
-            raise self._remember_failure(
-                f"{host} refuses the login: {words or f'HTTP {reply.status}'}"
-            )
+            raise self._refusal(f"{host} refuses the login: {words or f'HTTP {reply.status}'}")
         self._reply = answer
 
     def _learn_client(self, reply: HttpReply) -> None:
@@ -387,7 +385,7 @@ class _Flow:
             self._secrets.add_secret(answer.code)
         if answer.error:
             words = quote(answer.error, self._secrets)
-            raise self._remember_failure(f"the authorization server gave no code: {words}")
+            raise self._refusal(f"the authorization server gave no code: {words}")
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.iss)
 
     def _require_named_client(self) -> None:
@@ -478,6 +476,12 @@ class _Flow:
         """Store why the flow ends, and return the error to raise, because the SDK may replace it."""
         self._failure = self._login_error(why)
         return self._failure
+
+    def _refusal(self, why: str) -> RuntimeErrorBase:
+        """Store a refusal with the scopes that were asked for, and return the error to raise."""
+        scopes = self._provider.context.client_metadata.scope if self._provider else None
+        asked = f"; asked for the scopes {quote(scopes, self._secrets)}" if scopes else ""
+        return self._remember_failure(f"{why}{asked}")
 
     def _login_error(self, why: str) -> RuntimeErrorBase:
         failed = login_error(self._party.service, why)

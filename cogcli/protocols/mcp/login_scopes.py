@@ -13,13 +13,13 @@ from cogcli.base.errors import ServiceResolutionError
 from cogcli.base.http import HttpReply
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.http.failures import quote
+from cogcli.protocols.mcp.grammar import SCOPE
 from cogcli.protocols.mcp.traffic import McpFault
 from cogcli.protocols.secrets import Secrets
 
 MAX_SCOPES: Final = 20
 _MAX_CHALLENGE: Final = 8 * 1024
-_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
-"""A scope (RFC 6749, 3.3) of a length that can be read."""
+_SCOPE: Final = re.compile(SCOPE)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+@=-]*")
 """A scope that every shell takes as one word, and that is no flag."""
 _MEMBER: Final = re.compile(r'([A-Za-z_-]{1,40})\s?=\s?(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')

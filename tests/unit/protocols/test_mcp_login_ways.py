@@ -148,6 +148,17 @@ def test_what_a_shell_could_read_becomes_no_command(scope: str) -> None:
     assert len(fault.text) < 700
 
 
+@pytest.mark.parametrize("faults", [{"error": "invalid_scope"}, {"token_status": 400}])
+def test_a_refused_login_names_the_scopes_that_it_asked_for(
+    desk: Desk, tmp_path: Path, faults: dict[str, Any]
+) -> None:
+    desk.__dict__.update(faults)
+    person = Person(desk, tmp_path, scopes=["notes", "rows.read"])
+    error = person.refused()
+    assert error.message.endswith("; asked for the scopes notes rows.read")
+    assert person.store.describe() is None
+
+
 @pytest.mark.parametrize(
     "challenge", ["", "Bearer", 'Bearer error="invalid_token"', 'Bearer error_description="insufficient_scope"']
 )  # fmt: skip
