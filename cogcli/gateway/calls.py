@@ -38,7 +38,7 @@ class CallResult(NamedTuple):
     error: CogcliError | None = None
     detail: str = ""
     is_masked: bool = False
-    """Whether a rule masked a part of the output."""
+    """Whether a rule masks a part of the output."""
 
     @property
     def is_in_doubt(self) -> bool:

@@ -47,6 +47,8 @@ from cogcli.gateway.calls import (
     SessionStop,
     WitnessReport,
 )
+from cogcli.gateway.tool_record import ToolRecord
+from cogcli.gateway.tool_specs import OUTPUTS
 from cogcli.run.answers import RequestAnswer, draft_answer, require_approvers
 from cogcli.run.doubt_decisions import draft_decision
 from cogcli.run.engine.call import attempt_from_answer, governed_call, record_failure
@@ -287,7 +289,8 @@ class _Desk:
         """Make one governed call as a step of the run, and return its CallResult."""
         run = self._root.run
         capability = run.engine.capabilities[call.capability]
-        record = StepRecord(run, step, capability.id, capability, capability.step_kind)
+        kind = ToolRecord if capability.outputs.keys() == OUTPUTS.keys() else StepRecord
+        record = kind(run, step, capability.id, capability, capability.step_kind)
         try:
             kept, violations = fit_values(capability.inputs, deep_copy(call.input))
             if violations:
@@ -384,7 +387,8 @@ def _finish_skipped(record: StepRecord, skip: CallSkipped) -> CallResult:
 
 def _end_failed(record: StepRecord, cause: Cancelled | RuntimeErrorBase) -> CallResult:
     ending = end_early(record, cause)
-    return CallResult(record.path, ending.status, error=ending.error)
+    masked = bool(record.masks)
+    return CallResult(record.path, ending.status, error=ending.error, is_masked=masked)
 
 
 def _finish_decided(record: StepRecord, resolution: DoubtResolution) -> CallResult:

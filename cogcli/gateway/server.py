@@ -71,6 +71,9 @@ STATE_SECONDS: Final = 600.0
 _ANSWER_SECONDS: Final = 10.0
 """The seconds that a just answered call may take, before it is held like any other."""
 _MISSED: Final = 3
+_WITHHELD: Final = (
+    "the call failed; its message is withheld, since a rule masks a part of what the tool gives"
+)
 _LONGEST_NAME: Final = 100
 """The maximum length of the name that a client reports."""
 
@@ -411,22 +414,34 @@ def _tool_result(result: CallResult, meta: Json) -> types.CallToolResult:
     """Return the reply to a call that has ended."""
     if result.status == "done":
         output = result.output or {}
-        reply: Json = {"content": list_at(output, "content"), "_meta": meta}
-        structured = read_record(OfferedOutput, output).structured
-        if structured is not None:
-            reply["structuredContent"] = structured
+        offered = read_record(OfferedOutput, output)
+        content = list_at(output, "content")
+        if text_at(output, "content") is not None:  # a mask instead of the blocks
+            content = [{"type": "text", "text": _masked_text(offered)}]
+        reply: Json = {"content": content, "_meta": meta}
+        if isinstance(offered.structured, dict):
+            reply["structuredContent"] = offered.structured
         return _to_call_tool_result(reply, output)
     error = result.error
     if error is None:
         text = result.detail or "the call was cut off before it was made"
         return _error_result(f"error[{result.status}]: {text}", meta)
     meta |= {"cogcli/code": error.code}
+    if result.is_masked and error.code.startswith("call."):
+        return _error_result(f"error[{error.code}]: {_WITHHELD}", meta)
     content = _content_of_failure(error)
     if content:
         return _to_call_tool_result({"content": content, "isError": True, "_meta": meta}, {})
     if result.is_in_doubt:
         return _error_result(_doubt_text(error, meta), meta)
     return _error_result(_error_text(error), meta)
+
+
+def _masked_text(output: OfferedOutput) -> str:
+    """Return the text of an output whose content is masked: the parts that a client may read."""
+    if isinstance(output.structured, dict):
+        return json.dumps(output.structured, ensure_ascii=False)
+    return output.text
 
 
 def _to_call_tool_result(reply: Json, output: Json) -> types.CallToolResult:

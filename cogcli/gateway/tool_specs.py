@@ -31,11 +31,12 @@ CALL_SECONDS: Final = 120.0
 """The time limit of a call to an upstream tool, unless its service declares one."""
 _FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
-_OUTPUTS: Final[Json] = {
+OUTPUTS: Final[Json] = {
     "structured": {"type": "any"},
     "text": {"type": "string"},
     "content": {"type": "array"},
 }
+"""The outputs of every tool: the same value in up to three forms."""
 
 
 class ObjectSchema(Record):
@@ -178,7 +179,7 @@ def _build_capability(tool: OfferedTool) -> Json:
             field: {"type": "any", **({"required": True} if name in required else {})}
             for name, field in tool.input_fields.items()
         },
-        "outputs": _OUTPUTS,
+        "outputs": OUTPUTS,
         "properties": {"side_effects": not tool.is_read_only},
     }
     if not tool.is_read_only and not tool.is_governed:
@@ -195,6 +196,6 @@ def _build_binding(tool: OfferedTool) -> Json:
         "protocol": tool.service.kind,
         "operation": tool.definition["name"],
         "request": {name: f"input.{field}" for name, field in tool.input_fields.items()},
-        "response": {name: f"response.{name}" for name in _OUTPUTS},
+        "response": {name: f"response.{name}" for name in OUTPUTS},
         "metadata": {"response_mode": "raw", "timeout_seconds": seconds},
     }

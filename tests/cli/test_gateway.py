@@ -228,6 +228,61 @@ def test_a_pack_decides_about_each_call(project: Any) -> None:
     project.run("replay", "@last").assert_ok()
 
 
+MASKING = """
+contract_meta: {contract_version: "1.0"}
+pack_meta: {pack_id: masks, pack_version: 1.0.0, defaults: {safety_mode: network}}
+policy_layer:
+  permissions: [{role: clerk, allow: [mcp.test.echo, mcp.test.object_text, mcp.test.structured, mcp.test.fails]}]
+  rules:
+    - rule_id: hide_said
+      mode: enforce
+      applies_to: {capabilities: [mcp.test.structured, mcp.test.object_text]}
+      if: true
+      then: {verdict: allow, obligations: ["mask:structured.said"]}
+    - rule_id: hide_text
+      mode: enforce
+      applies_to: {capabilities: [mcp.test.echo, mcp.test.fails]}
+      if: true
+      then: {verdict: allow, obligations: ["mask:text"]}
+tooling_layer:
+  capabilities:
+    mcp.test.echo: {approval_mode: network}
+    mcp.test.object_text: {approval_mode: network}
+    mcp.test.structured: {approval_mode: network}
+    mcp.test.fails: {approval_mode: network}
+decision_layer:
+  intents:
+    - id: help
+      phrases: [help]
+      risk: network
+      capabilities: [mcp.test.echo, mcp.test.object_text, mcp.test.structured, mcp.test.fails]
+tone_and_comms: {agent: {role: clerk}}
+"""
+
+
+def test_a_mask_covers_every_form_of_what_a_tool_gives(project: Any) -> None:
+    write_host_file(project, test=server_entry())
+    project.write("packs/masks/1.0.0.yaml", MASKING)
+    told: dict[str, Any] = {}
+
+    async def talk(client: Any) -> None:
+        for tool in ("echo", "object_text", "structured", "fails"):
+            told[tool] = await client.call_tool(f"test__{tool}", {"text": "canary-7261"})
+
+    talk_to_gateway(project, talk, "--pack", "masks@1.0.0", "--intent", "help", "--user", "ada")
+    assert text_of(told["echo"]) == "[masked]"
+    assert told["structured"].structured_content == {"said": "[masked]", "n": 1}
+    assert text_of(told["structured"]) == '{"said": "[masked]", "n": 1}'
+    for result in told.values():
+        assert "canary-7261" not in result.model_dump_json()
+    for event in events_of(project.episode):
+        if event["event_type"].startswith("step."):
+            event["payload"].pop("input", None)
+            assert "canary-7261" not in str(event["payload"].get("output"))
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+
+
 GUIDE = Path(__file__).parents[2] / "docs/how-to/govern-your-agent.md"
 
 
