@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -214,7 +213,7 @@ def _open_limits(settings: Settings) -> LimitLedger:
     return open_limits(settings)
 
 
-def _trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
+def _trace_exporter(settings: Settings) -> Callable[[str], str] | None:
     """Return the function that sends the traces of finished runs to a collector; None if no
     collector is configured."""
     if not settings.value("export.otlp"):

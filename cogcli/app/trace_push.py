@@ -27,7 +27,7 @@ from cogcli.report.trace_spans import Trace
 _EXTRA: Final = "otlp"
 
 
-def trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
+def trace_exporter(settings: Settings) -> Callable[[str], str] | None:
     """Return the function that sends the trace of a finished run; None if no collector is
     configured.
 
@@ -37,8 +37,9 @@ def trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
     return partial(_try_send, settings, str(url)) if url else None
 
 
-def _try_send(settings: Settings, url: str, directory: Path) -> str:
-    """Send the trace and return the reason of a failure; empty for a success."""
+def _try_send(settings: Settings, url: str, episode: str) -> str:
+    """Send the trace of an episode's directory and return the reason of a failure; empty for a success."""
+    directory = Path(episode)
     try:
         push_trace(settings, directory, url)
     except RuntimeErrorBase as error:

@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,7 @@ from cogcli.run.results import Control, RunResult
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from pathlib import Path
 
     from cogcli.base.calls import QuestionAnswer, ServerQuestion
     from cogcli.run.engine.context import Fallback
@@ -165,6 +165,8 @@ def answer_pause(
         """Resume the run with an answer."""
         nonlocal latest
         durable = request._replace(durability=str(context.settings.value("durability")))
+        from pathlib import Path  # a run that does not wait makes no path
+
         after, latest = resume_run(context, Path(result.directory), durable)
         return after
 

@@ -77,6 +77,14 @@ class AttemptMade(Record):
     status_code: Count | None = None
 
 
+class RecordedMessage(Record):
+    """A request or a reply in the record of an attempt."""
+
+    media_type: str
+    headers: list[str]
+    body: object = None
+
+
 class FallbackUse(Record):
     """The use of fallbacks in a step with several bindings: whether one was called, and their
     order.

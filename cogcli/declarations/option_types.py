@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from cogcli.declarations.value_types import Json
 
@@ -21,9 +21,9 @@ _LONGEST_LINE: Final = 500
 _BOOLEANS: Final = {"1": True, "true": True, "0": False, "false": False}
 
 
-class OptionType(Protocol):
-    """A type of option values, which defines the accepted texts. `expected` describes them in an error message. The
-    other methods default to those of text.
+class OptionType:
+    """The base of the types of option values. A type defines the accepted texts, which `expected` describes in an
+    error message. The other methods default to those of text.
     """
 
     expected: str = ""
@@ -46,6 +46,7 @@ class OptionType(Protocol):
 
     def accepts(self, value: object) -> bool:
         """Return whether a value from Python, JSON or TOML has this type."""
+        raise NotImplementedError
 
     def parse(self, text: str) -> Any:
         """Return the value in the text of a flag or an environment variable; None if the text is

@@ -195,7 +195,7 @@ class BlobFolder:
 
     def _open_folder(self) -> Folder:
         if self._folder is None:
-            with disk_errors(self._episode.path / BLOBS):
+            with disk_errors(self._episode.place_of(BLOBS)):
                 try:
                     self._folder = self._episode.make(BLOBS)
                 except FileExistsError:

@@ -14,13 +14,15 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.file_lock import is_free
 from cogcli.base.files import UnreadableFile
 from cogcli.base.links import BY_DESCRIPTOR, open_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _OPENED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _OPENED
@@ -49,7 +51,7 @@ def disk_refusal(path: Path | str, error: OSError) -> UnusableEnvironment:
 
 
 @contextlib.contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
+def disk_errors(path: Path | str) -> Iterator[None]:
     """Raise UnusableEnvironment `env.disk` about `path` for an OSError in the body."""
     try:
         yield
@@ -60,9 +62,10 @@ def disk_errors(path: Path) -> Iterator[None]:
 class Folder:
     """An open directory. Close it, or use it in a `with`."""
 
-    def __init__(self, path: Path, fd: int | None, *, shared: bool = False) -> None:
+    def __init__(self, path: Path | str, fd: int | None, *, shared: bool = False) -> None:
         """`fd` is None on systems that do not open directories (`BY_DESCRIPTOR`)."""
-        self.path = path
+        self.place = os.fspath(path)
+        """Its path as text."""
         self.shared = shared
         """Whether the group may use new entries of the folder."""
         self.archive: Path | None = None
@@ -70,7 +73,7 @@ class Folder:
         self._fd = fd
 
     @classmethod
-    def open(cls, path: Path, *, make: bool = False, shared: bool = False) -> Folder:
+    def open(cls, path: Path | str, *, make: bool = False, shared: bool = False) -> Folder:
         """Open the directory at `path`, no component of which may be a link. Raise OSError.
 
         `make` creates missing components. New files are readable by this user only, or `shared` with the group.
@@ -79,21 +82,32 @@ class Folder:
             mode = _FOLDER_MODES[shared]
             return cls(path, open_directory(os.fspath(path), make=make, mode=mode), shared=shared)
         if make:
-            path.mkdir(parents=True, exist_ok=True)
+            os.makedirs(path, exist_ok=True)
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, "is not a directory", str(path))
         return cls(path, None, shared=shared)
 
+    @property
+    def path(self) -> Path:
+        """Its path."""
+        from pathlib import Path  # a run that ends well never asks for it
+
+        return Path(self.place)
+
+    def place_of(self, name: str) -> str:
+        """Return the path of an entry as text."""
+        return os.path.join(self.place, name)
+
     def sub(self, name: str) -> Folder:
         """Return a directory inside this one. Raise OSError."""
         if not BY_DESCRIPTOR:
-            return Folder.open(self.path / name, shared=self.shared)
+            return Folder.open(self.place_of(name), shared=self.shared)
         fd = os.open(name, _DIRECTORY, dir_fd=self._fd)
-        return Folder(self.path / name, fd, shared=self.shared)
+        return Folder(self.place_of(name), fd, shared=self.shared)
 
     def _path_argument(self, name: str) -> str:
         """Return the path argument for an entry, relative to `dir_fd=self._fd`."""
-        return name if BY_DESCRIPTOR else os.path.join(self.path, name)
+        return name if BY_DESCRIPTOR else self.place_of(name)
 
     def descriptor(self, name: str, flags: int) -> int:
         """Open a file without following links, and return its descriptor. A created file is 0600. Raise OSError."""
@@ -103,7 +117,7 @@ class Folder:
 
     def names(self) -> list[str]:
         """Return every name in the directory. Raise OSError."""
-        return os.listdir(self.path if self._fd is None else self._fd)
+        return os.listdir(self.place if self._fd is None else self._fd)
 
     def unlink(self, name: str) -> None:
         """Remove a file. Raise OSError."""
@@ -183,7 +197,7 @@ class Folder:
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
         """Return the descriptor of a regular file, for reading, or for appending too. Raise UnreadableFile."""
-        place = str(self.path / name)
+        place = self.place_of(name)
         try:
             fd = self.descriptor(name, _APPEND if appending else _READ)
         except FileNotFoundError as error:
@@ -242,7 +256,7 @@ class Folder:
                 wait()
         except OSError as error:
             why = f"cannot be read: {error.strerror}"
-            raise UnreadableFile(str(self.path / name), "unreadable", why) from error
+            raise UnreadableFile(self.place_of(name), "unreadable", why) from error
         finally:
             os.close(fd)
 
@@ -264,7 +278,7 @@ class Folder:
 
         The size is checked before the file is read. Raise UnreadableFile.
         """
-        place, parts, size = str(self.path / name), [], 0
+        place, parts, size = self.place_of(name), [], 0
         if (there := self.size(name)) > limit:
             raise UnreadableFile(
                 place, "too-large", f"has {there:,} bytes, at most {limit:,} are read"
@@ -296,7 +310,7 @@ class Folder:
         except OSError as error:
             with contextlib.suppress(OSError):
                 self.unlink(temporary)
-            raise disk_refusal(self.path / name, error) from error
+            raise disk_refusal(self.place_of(name), error) from error
 
     def remove_files(self, beginning: str = "") -> None:
         """Remove the regular files whose names have this prefix. Raise OSError."""

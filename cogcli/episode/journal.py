@@ -15,7 +15,6 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, NotRequired, TypedDict
 
 import orjson
@@ -46,6 +45,9 @@ from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN, WAY
 from cogcli.episode.log_lines import FIRST, LATEST, first_link
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.refusals import altered_error
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 if TYPE_CHECKING:  # signing is for those who sign
     from cogcli.episode.signing import Sign
@@ -88,7 +90,7 @@ def remove_unbegun(folder: Folder) -> None:
         for name in (EVENTS, LEARN, BALLAST, CHECKPOINT, WAYPOINT):
             with contextlib.suppress(FileNotFoundError):
                 folder.unlink(name)
-        os.rmdir(folder.path)
+        os.rmdir(folder.place)
 
 
 class _LogChanged(OSError):
@@ -517,7 +519,7 @@ class Journal:
         """Return the error of a log that can no longer be written, for this reason."""
         if isinstance(error, _LogChanged):
             return altered_error(self.directory, f"{EVENTS}: {error}")
-        return disk_refusal(self.directory / EVENTS, error)
+        return disk_refusal(self.folder.place_of(EVENTS), error)
 
     def require_unchanged(self) -> None:
         """Raise UnusableEnvironment `episode.altered` unless the log on disk equals the written lines."""
@@ -564,7 +566,7 @@ class Journal:
 
     def remove(self, name: str) -> None:
         """Remove a file of the episode, if it exists. Raise UnusableEnvironment `env.disk`."""
-        with disk_errors(self.directory / name), contextlib.suppress(FileNotFoundError):
+        with disk_errors(self.folder.place_of(name)), contextlib.suppress(FileNotFoundError):
             self.folder.unlink(name)
 
     def replace_unsynced(self, name: str, data: bytes | Iterable[bytes]) -> None:
@@ -581,7 +583,7 @@ class Journal:
 
     def free_reserve(self) -> None:
         """Free the reserve before the end is written. Raise UnusableEnvironment `env.disk`."""
-        with disk_errors(self.directory / BALLAST):
+        with disk_errors(self.folder.place_of(BALLAST)):
             self._reserve.remove()
 
     def discard(self) -> bool:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.files import UnreadableFile
@@ -23,6 +22,9 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, Finding, is_renamed
 from cogcli.episode.log_lines import FIRST, Lines, rules_of_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Warn = Callable[[CogcliError], None]
 """Takes the warning about a damaged or renamed log."""
@@ -51,11 +53,11 @@ class EventLog:
         source = self._source
         if isinstance(source, bytes):
             yield from self._iterate_events([source], BlobReader(no_blob))
-        elif isinstance(source, Path):
+        elif isinstance(source, Folder):
+            yield from self._iterate_folder(source)
+        else:
             with refusals.open_episode(source) as folder:
                 yield from self._iterate_folder(folder)
-        else:
-            yield from self._iterate_folder(source)
 
     def _iterate_folder(self, folder: Folder) -> Iterator[tuple[int, Event]]:
         with closing(blobs.BlobFolder(folder)) as kept:

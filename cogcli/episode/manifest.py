@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import sha256
 from operator import itemgetter
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
@@ -44,6 +43,9 @@ from cogcli.episode.layout import (
 )
 from cogcli.episode.log_lines import Lines, first_line, first_link, parse_line
 from cogcli.episode.refusals import open_episode
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCHEMA: Final = "manifest/1"
 _HASH: Final = r"(?ai:(?:sha256:)?([0-9a-f]{64}))"  # compiled with the first file that is named: no run needs it
@@ -126,7 +128,7 @@ def list_files(folder: Folder) -> list[Json]:
     except OSError as error:
         # A manifest without the unreadable blobs would seal an episode that never verifies.
         why = f"cannot be read: {error.strerror}"
-        raise UnreadableFile(str(folder.path / BLOBS), "unreadable", why) from error
+        raise UnreadableFile(folder.place_of(BLOBS), "unreadable", why) from error
     with kept:
         entries += [entry(f"{BLOBS}/{name}", *measure(kept, name)) for name in _regular_files(kept)]
     return sorted(entries, key=itemgetter("name"))
@@ -245,12 +247,10 @@ def describe_change(folder: Folder, file: NamedFile) -> str:
             try:
                 folder = opened.enter_context(folder.sub(part))
             except FileNotFoundError as error:
-                raise UnreadableFile(
-                    str(folder.path / part), "missing", "does not exist"
-                ) from error
+                raise UnreadableFile(folder.place_of(part), "missing", "does not exist") from error
             except OSError as error:
                 why = f"cannot be opened: {error.strerror}"
-                raise UnreadableFile(str(folder.path / part), "unreadable", why) from error
+                raise UnreadableFile(folder.place_of(part), "unreadable", why) from error
         if file.size is not None and (size := folder.size(name)) != file.size:
             return f"has {size:,} bytes, the manifest says {file.size:,}"
         if file.sha256 and (found := measure(folder, name)[0]) != file.sha256:

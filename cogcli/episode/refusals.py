@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import closing
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import UnreadableFile
@@ -17,6 +16,9 @@ from cogcli.base.system_text import shell_word
 from cogcli.declarations.envelope import Event
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FIRST_FILES: Final = (EVENTS, BLOBS, BALLAST)
 _SKILL: Final = lazy_pattern(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 from cogcli.base.errors import UnusableEnvironment, UsageError
@@ -19,6 +18,8 @@ from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_tr
 from cogcli.episode.refusals import unreadable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cogcli.episode.journal import Journal, JournalPorts
     from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
     from cogcli.episode.reopen import ReopenedEpisode
@@ -45,10 +46,17 @@ class Store:
         owner: bytes | None = None,
         shared: bool = False,
     ) -> None:
-        self.runs_dir = Path(runs_dir)
+        self._place = os.fspath(runs_dir)
         self._sign = sign
         self._owner = owner
         self.shared = shared
+
+    @property
+    def runs_dir(self) -> Path:
+        """The runs directory."""
+        from pathlib import Path  # commands that write an episode never ask
+
+        return Path(self._place)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -64,7 +72,7 @@ class Store:
 
         made: Folder | None = None
         try:
-            with Folder.open(self.runs_dir, make=True, shared=self.shared) as runs:
+            with Folder.open(self._place, make=True, shared=self.shared) as runs:
                 made = runs.make(episode_id)
             ports.setdefault("sign", self._sign)
             ports.setdefault("owner", self._owner)
@@ -79,7 +87,7 @@ class Store:
         why = error.strerror or str(error)
         return UnusableEnvironment(
             "env.runs-dir",
-            f"no episode can be made in `{self.runs_dir}`: {why}",
+            f"no episode can be made in `{self._place}`: {why}",
             hint="name another directory with --runs-dir",
         )
 
@@ -112,7 +120,7 @@ class Store:
         are last.
         """
         try:
-            entries = [entry for entry in os.scandir(self.runs_dir) if is_episode_id(entry.name)]
+            entries = [entry for entry in os.scandir(self._place) if is_episode_id(entry.name)]
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return []
@@ -170,7 +178,7 @@ class Store:
         """Return the names of archives that cannot be read as a whole, in which an unknown episode may be."""
         archives = open_archives(self.runs_dir)
         faults = [] if archives is None else archives.find_faults()
-        return ", ".join(Path(fault.file).name for fault in faults)
+        return ", ".join(os.path.basename(fault.file) for fault in faults)
 
     def _find_by_name(self, text: str) -> list[str]:
         match = _NAME.fullmatch(text)
@@ -208,6 +216,8 @@ class Store:
 
 def _checked_directory(text: str) -> Path:
     """Return the directory at a path that a user typed."""
+    from pathlib import Path
+
     path = Path(text)
     if not os.path.isdir(path):
         if (archived := _archived_path(path)) is not None:

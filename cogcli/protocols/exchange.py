@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.call_records import AttemptMade, RecordedMessage
 from cogcli.declarations.reading import read_record
-from cogcli.declarations.record import Record
 
 
 class ReceivedRequest(NamedTuple):
@@ -89,14 +88,6 @@ def exchange_from_mock(seen: ReceivedRequest, reply: ServerReply) -> ObservedExc
     """Return the exchange of a request to a mock server."""
     media_type = next((v for n, v in reply.headers.items() if n.lower() == "content-type"), "")
     return ObservedExchange(seen, reply.status, media_type, b"".join(reply.chunks))
-
-
-class RecordedMessage(Record):
-    """A request or a reply in the record of an attempt."""
-
-    media_type: str
-    headers: list[str]
-    body: object = None
 
 
 def exchange_from_record(record: Mapping[str, object]) -> ObservedExchange | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli.base.allowed_hosts import name_hosts
@@ -429,7 +428,7 @@ class RunEnvironment(NamedTuple):
     """Whether the run waits for a person if a service leaves a call unfinished and asks for input."""
     on_progress: Callable[[ProgressNotice], None] | None = None
     """Receives the progress of calls, from any thread. None if no one waits for it."""
-    export: Callable[[Path], str] | None = None
+    export: Callable[[str], str] | None = None
     """Sends the trace of a sealed episode to a collector, and returns the error text. None for no collector."""
     hooks: Callable[[RunResult], tuple[CogcliError, ...]] | None = None
     """Calls the hooks for the end or the pause of a run, and returns a warning for each that failed. None for no

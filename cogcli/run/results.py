@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogcli.base.errors import ABORTED, OK, CogcliError, EffectInDoubtError
@@ -86,19 +85,19 @@ class Control:
             self._engine.loop.interrupt(signal_name)
 
 
-def export_trace(result: RunResult, export: Callable[[Path], str] | None) -> RunResult:
+def export_trace(result: RunResult, export: Callable[[str], str] | None) -> RunResult:
     """Send the trace of an ended run to the collector, if there is one, and return the result.
 
     A failed export is not an error of the run.
     """
     if export is None or result.status == "pending":
         return result
-    return result._replace(not_exported=export(Path(result.directory)))
+    return result._replace(not_exported=export(result.directory))
 
 
 def publish(
     result: RunResult,
-    export: Callable[[Path], str] | None,
+    export: Callable[[str], str] | None,
     hooks: Callable[[RunResult], tuple[CogcliError, ...]] | None,
 ) -> RunResult:
     """Pass the end or the pause of a run to the collector and to the hooks. Return the result with the errors of both.
@@ -159,7 +158,7 @@ def finish_run(
         episode_id=journal.episode_id,
         run_id=state.run_id,
         trace_id=state.trace_id,
-        directory=str(journal.directory),
+        directory=journal.folder.place,
         metrics=state.trace.metrics.to_payload(),
         counts=dict(Counter(finished.steps.values())),
         stopped_by=control.signals[0] if control.signals else "",

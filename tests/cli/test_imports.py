@@ -42,7 +42,7 @@ FORBIDDEN: dict[tuple[str, ...], set[str]] = {
     ("skills", "ls"): {"httpx", "mcp", "jinja2", "rich"},
     ("validate",): {"httpx", "mcp", "jinja2"},
     ("doctor",): {"httpx", "mcp", "jinja2", "rich"},
-    CLEAN: HEAVY | {"jsonschema_rs", "referencing"},
+    CLEAN: HEAVY | {"jsonschema_rs", "referencing", "pathlib", "urllib"},
 }
 
 

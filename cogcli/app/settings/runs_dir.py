@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings import Settings
@@ -13,6 +12,8 @@ from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.system_text import shell_word, variable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cogcli.episode.signing import Sign
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from cogcli.episode.archive.directories import archive_paths
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cogcli.episode.archive.archived_folder import ArchivedFolder
     from cogcli.episode.archive.locator import RunsArchives
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SUFFIX: Final = ".cogarchive"
 ARCHIVES: Final = ".archives"

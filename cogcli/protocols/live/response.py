@@ -17,11 +17,10 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.base.refs import MISSING
 from cogcli.base.terminal_text import visible
-from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.call_records import AttemptMade, RecordedMessage
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import RecordedMessage
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.fields import are_plain, find_plain_types, fit_values
 from cogcli.specs.response_headers import header_of
