@@ -27,8 +27,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.episode.decision import read_summary
-from cogcli.episode.document_bytes import measured_ms
+from cogcli.episode.document_bytes import measured_ms, read_decision_summary
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import short_episode
 from cogcli.run.results import Control, RunResult
@@ -259,7 +258,7 @@ def report_result(
     `after` is called between the outputs and the last lines.
     """
     rerun = rerun_flags(context, result)
-    decision = read_summary(result.directory)
+    decision = read_decision_summary(result.directory)
     _fill_envelope(context, result, rerun, decision)
     if result.requests or result.inputs:
         _approve_module().report_requests(

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
     from cogcli.cli.wrong_words import CommandLine
 
+_TYPED = "cogcli.typed"
+"""The key of the names of the typed flags, in what typer keeps for a command line."""
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
 _PAIR = lazy_pattern(r"\w[\w-]*:?=.*", re.DOTALL)
@@ -95,11 +97,20 @@ class _Level:
     declared: Command
     params: list[ClickParameter]
 
-    def get_params(self, ctx: Context) -> list[ClickParameter]:
+    def _known_params(self, ctx: Context) -> list[ClickParameter]:
         """Return the parameters of this level, then the global flags."""
         top = ctx.find_root().command
         own: list[ClickParameter] = super().get_params(ctx)  # type: ignore[misc]
         return [*own, *top.params] if self.words else own
+
+    def get_params(self, ctx: Context) -> list[ClickParameter]:
+        """Return the parameters of this level. While typer parses, it gets no flag that was not typed: it would take
+        its time for each.
+        """
+        known, typed = self._known_params(ctx), ctx.meta.get(_TYPED)
+        if typed is None:
+            return known
+        return [each for each in known if each.param_type_name == "argument" or each.name in typed]
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse the words of this level, and return the others for the next level. Raise
@@ -120,10 +131,13 @@ class _Level:
             return []  # help wins over any other mistake
         if mistake:
             raise mistake
+        ctx.meta[_TYPED] = typed
         try:
             rest = super().parse_args(ctx, list(args))  # type: ignore[misc]
         except TyperUsageError as error:
             raise self._convert_error(error) from error
+        finally:
+            del ctx.meta[_TYPED]
         self._store_global_flags(ctx, parser, typed)
         parser.given = {name: ctx.params[name] for name in typed if name in ctx.params}
         return rest
@@ -173,7 +187,7 @@ class _Level:
 
     def flags_of(self, ctx: Context) -> dict[str, TyperOption]:
         """Return the known flags at this level, by spelling."""
-        flags = (param for param in self.get_params(ctx) if isinstance(param, TyperOption))
+        flags = (param for param in self._known_params(ctx) if isinstance(param, TyperOption))
         return {name: flag for flag in flags for name in flag.opts}
 
     def _store_global_flags(self, ctx: Context, parser: Parser, typed: set[str]) -> None:
@@ -182,8 +196,8 @@ class _Level:
         """
         for param in ctx.find_root().command.params:
             name = param.name or ""
-            value = ctx.params.pop(name)
             if name in typed:
+                value = ctx.params.pop(name)
                 before = parser.flags.get(name, ()) if param.multiple else ()
                 parser.flags[name] = [*before, *value] if param.multiple else value
 

@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import orjson
-
 from cogcli.base.canonical import digest_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.agent_events import (
@@ -54,13 +52,11 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.run_start import AgentStart, RecordedPolicy, RecordedStart, RequestUser
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.declarations.value_types import Json
-from cogcli.episode.layout import DECISION
+from cogcli.episode.document_bytes import SUMMARY_MEMBERS
 from cogcli.policy.prices import COST, Prices
 
 DECISION_SCHEMA: Final = "decision/1"
 CONTEXT_SCHEMA: Final = "context/1"
-SUMMARY_MEMBERS: Final = ("decision_id", "decision_key", "status", "status_reason", "record_hash")
-"""The members of a decision that `state.json` has."""
 _SETTINGS: Final = ("heartbeat_ms", "soft", "stage_latency_ms")
 """Prefixes of limits that are not budgets, since nothing is spent of them."""
 _ENDING: Final = ("decision_key", "status", "status_reason", "outcome", "outputs")
@@ -73,16 +69,6 @@ TOKENS: Final = "tokens.workflow"
 def decision_id_of(run_id: str) -> str:
     """Return the id of the decision of a run."""
     return f"dc_{digest_of(run_id).removeprefix('sha256:')[:16]}"
-
-
-def read_summary(directory: str) -> Json | None:
-    """Return the `x-decision` of a newly written episode, or None for the run of a skill."""
-    try:
-        with open(f"{directory}/{DECISION}", "rb") as file:
-            record = orjson.loads(file.read())
-    except FileNotFoundError:
-        return None
-    return {name: record[name] for name in SUMMARY_MEMBERS}
 
 
 class _OpenRequest(Record):

@@ -15,7 +15,10 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import Folder
+from cogcli.episode.layout import DECISION
 
+SUMMARY_MEMBERS: Final = ("decision_id", "decision_key", "status", "status_reason", "record_hash")
+"""The members of a decision that `state.json` has."""
 _LARGEST: Final = 1 << 28
 
 
@@ -36,6 +39,16 @@ def read_object(folder: Folder, name: str) -> Json:
     with suppress(UnreadableFile, InvalidJson):
         return object_of(read_document(folder, name))
     return {}
+
+
+def read_decision_summary(directory: str) -> Json | None:
+    """Return the `x-decision` of a newly written episode, or None for the run of a skill."""
+    try:
+        with open(f"{directory}/{DECISION}", "rb") as file:
+            record = orjson.loads(file.read())
+    except FileNotFoundError:
+        return None
+    return {name: record[name] for name in SUMMARY_MEMBERS}
 
 
 def measured_ms(event: Event) -> int | float | None:

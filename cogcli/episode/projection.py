@@ -11,7 +11,7 @@ and docs/reference/episode.md#rules, and four rules of the code:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -28,7 +28,6 @@ from cogcli.episode.action_log import ActionLog, DocumentText
 from cogcli.episode.actions import action_from
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
-from cogcli.episode.decision import DecisionFold
 from cogcli.episode.document_bytes import measured_ms, milliseconds_between, to_bytes
 from cogcli.episode.foreign_words import translate_event
 from cogcli.episode.large_values import SMALL, ValueShortener
@@ -47,6 +46,9 @@ from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.plan_projection import VALUE_MEMBERS, PlanProjection
 from cogcli.state.execution import ExecutionState, snapshot
 from cogcli.state.reducer import apply, initial_state
+
+if TYPE_CHECKING:
+    from cogcli.episode.decision import DecisionFold
 
 _UNFIT: Final = (CogcliError, KeyError, TypeError, ValueError, AttributeError)
 """The errors that the reducer raises for a payload that cogcli did not write."""
@@ -153,7 +155,7 @@ class Projection:
             self.plan.rules = rules_of(payload)
             self.state = initial_state(event._replace(payload=members))
             if started.agent is not None and event.seq is not None:
-                self.decision = DecisionFold(event)
+                self.decision = _begin_decision(event)
         except _UNFIT as error:
             self._on_repair(f"the start event gives no state: {error}")
             run_id, trace_id = event.run_id or "", event.trace_id or ""
@@ -306,6 +308,12 @@ class Projection:
             return None
         members = {"message": error} if isinstance(error, str) else error
         return members if "step" in members else {**members, "step": self._failed_step}
+
+
+def _begin_decision(started: Event) -> DecisionFold:
+    from cogcli.episode.decision import DecisionFold  # the run of a skill decides nothing
+
+    return DecisionFold(started)
 
 
 _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "extensions")

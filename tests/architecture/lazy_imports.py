@@ -15,7 +15,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "agent/use_cases/doctor_jobs.py": 1, "app/checks/doctor_services.py": 1,
         "app/state_document.py": 5,
         "app/run_skill.py": 4, "app/schemas.py": 1,
-        "app/settings/__init__.py": 3, "app/settings/runs_dir.py": 1,
+        "app/settings/__init__.py": 1, "app/settings/runs_dir.py": 1,
         "app/settings/setting_types.py": 1, "app/settings/trust.py": 3,
     },
     "each command loads its own modules alone: `ls` has seven bare interpreters' time": {
@@ -77,8 +77,8 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     "a wall is loaded by what is put behind it": {
         "protocols/pythoncall/invoker.py": 1, "protocols/pythoncall/worker_main.py": 1, "specs/eligibility.py": 1,
     },
-    "a pack governs the runs that name one, and no other": {
-        "run/engine/policy.py": 2, "specs/spec_snapshot.py": 1,
+    "a pack governs the runs that name one, and no other; the run of a skill decides nothing": {
+        "episode/projection.py": 1, "run/engine/policy.py": 2, "specs/spec_snapshot.py": 1,
     },
     "a warm run opens the compiled cache: YAML, schemas and suggestions are for a cold one and for faults": {
         "specs/cached_positions.py": 1, "specs/catalog_builder.py": 3,
@@ -86,5 +86,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 175
+MOST: Final = 174
 """All of them together; it falls, but for those of `sdk.py`, which is made of them."""

@@ -27,6 +27,7 @@ from cogcli.app.settings.user_dirs import (
 from cogcli.base import system_text
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.links import find_leaving_link, is_below, link_refusal, resolve_path
+from cogcli.base.system import Clock, FakeClock, FakeIds, IdSource, SystemClock, SystemIds
 from cogcli.declarations.spec_ceilings import SpecCeilings, setting_name
 from cogcli.declarations.value_types import Json
 from cogcli.specs.layers import HOST_FOLDER, Root, bounded_layers, layers_for
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cogcli.app.settings.trust import Trust
-    from cogcli.base.system import Clock, IdSource
     from cogcli.specs.layers import Layer
 
 
@@ -429,8 +429,6 @@ class Settings:
     def clock(self) -> Clock:
         """Return the clock. Tests set `COGCLI_FAKE_CLOCK` for a clock that counts."""
         if self._clock is None:
-            from cogcli.base.system import FakeClock, SystemClock
-
             start = self._fake_start("COGCLI_FAKE_CLOCK")
             self._clock = SystemClock() if start is None else FakeClock(start)
         return self._clock
@@ -440,8 +438,6 @@ class Settings:
         """Return the source of identifiers. Tests set `COGCLI_FAKE_IDS` for a source that
         counts."""
         if self._ids is None:
-            from cogcli.base.system import FakeIds, SystemIds
-
             seed = self._fake_start("COGCLI_FAKE_IDS")
             self._ids = SystemIds() if seed is None else FakeIds(seed)
         return self._ids
