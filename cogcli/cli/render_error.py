@@ -110,12 +110,19 @@ def _framed_place(
     error: DisplayedError, base: str, width: int | None, typed: Mapping[str, bytes] | None
 ) -> list[StyledLine]:
     """Return the location of an error with its source line."""
+    missing = f"no `{error.lacking}` in this reply" if error.lacking else ""
+    place = (error.file, error.line, error.column)
+    return _frame(place, width=width, base=base, typed=typed, note=missing)
+
+
+def _frame(
+    place: tuple[str, int, int], *, width: int | None, base: str, typed: Mapping[str, bytes] | None,
+    sources: Sources | None = None, note: str = "",
+) -> list[StyledLine]:  # fmt: skip
+    """Return a location with its source line, from `sources` if they are given."""
     from cogcli.cli.code_frame import Sources, frame
 
-    missing = f"no `{error.lacking}` in this reply" if error.lacking else ""
-    sources = Sources(base, typed=typed)
-    place = (error.file, error.line, error.column)
-    return frame(*place, width=width, sources=sources, note=missing)
+    return frame(*place, width=width, sources=sources or Sources(base, typed=typed), note=note)
 
 
 def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
@@ -140,9 +147,7 @@ def problem_lines(
     ]
     if problem.file:
         place = (problem.file, problem.line, problem.column)
-        from cogcli.cli.code_frame import Sources, frame
-
-        framed = frame(*place, width=width, sources=sources or Sources(base, typed=typed))
+        framed = _frame(place, width=width, base=base, typed=typed, sources=sources)
         if fixable:
             framed[0] = [*framed[0], ("   (fixable)", "dim")]
         lines += framed[:1] if _may_show_secret(problem) else framed

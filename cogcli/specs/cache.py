@@ -177,13 +177,15 @@ def _decode_row(row_value: object) -> CompiledFile | None:
 
 _RULES: Final = ("specs", "protocols", "base/yaml", "base/schema", "base/api_documents")
 """The rooms of the package whose modules decide what a file means, and what a check of it finds."""
+_RULES_OF_BASE: Final = ("problems", "refs", "merge", "expressions", "expression_functions")
+"""The modules of `base` that do so."""
 
 
 @cache  # the imported code does not change during a process
 def newest_change() -> int:
     """Return the newest modification time, in nanoseconds, of the modules that read and check specs."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    newest = os.stat(f"{package}/base/problems.py").st_mtime_ns
+    newest = max(os.stat(f"{package}/base/{name}.py").st_mtime_ns for name in _RULES_OF_BASE)
     folders = [f"{package}/{room}" for room in _RULES]
     for folder in folders:  # it grows
         with os.scandir(folder) as entries:

@@ -128,10 +128,12 @@ def test_the_version_needs_nothing_but_the_standard_library(demo: Any) -> None:
     assert not names & {"typing", "re", "importlib.metadata", "dataclasses"}
 
 
-def test_a_warm_run_judges_no_binding_anew(demo: Any) -> None:
+def test_a_warm_run_judges_no_spec_anew(demo: Any) -> None:
     shipped_skill(demo)
     demo.run(*CLEAN).assert_ok()
     judges = {
+        "cogcli.specs.checks.skills",
+        "cogcli.specs.checks.capabilities",
         "cogcli.protocols.pythoncall.contract",
         "cogcli.protocols.contract_finding",
         "cogcli.base.api_documents.loader",

@@ -13,13 +13,12 @@ from cogcli.base.schema.engine_choice import require_engine
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.bindings import check_bindings
-from cogcli.specs.checks.capabilities import check_capabilities
 from cogcli.specs.checks.ceilings import check_ceilings
 from cogcli.specs.checks.choices import check_choices, check_defaults, check_host
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.replaced import lower_shipped_errors
 from cogcli.specs.checks.services import check_services
-from cogcli.specs.checks.skills import check_nesting, check_skills
+from cogcli.specs.checks.skills_and_capabilities import check_skills_and_capabilities
 from cogcli.specs.contradictions import soften_contradiction
 
 
@@ -36,9 +35,7 @@ def check_contracts(context: CheckContext) -> None:
 
 CHECKS: Final[dict[str, Callable[[CheckContext], None]]] = {
     "ceilings": check_ceilings,
-    "skills": check_skills,
-    "nesting": check_nesting,
-    "capabilities": check_capabilities,
+    "skills and capabilities": check_skills_and_capabilities,
     "bindings": check_bindings,
     "services": check_services,
     "default selection": check_defaults,

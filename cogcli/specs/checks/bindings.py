@@ -15,7 +15,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.specs.checks.absent_members import report_absent_member
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.checks.graph import shortest_cycle
+from cogcli.specs.cycles import shortest_cycle
 from cogcli.specs.eligibility import unset_variables_text
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.inner_shapes import follow, shape_of

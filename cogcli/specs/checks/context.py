@@ -76,6 +76,11 @@ class CheckContext:
         real = os.path.join(os.path.realpath(base), "") if base else ""
         return path[len(real) :] if real and path.startswith(real) else path
 
+    @property
+    def has_problems(self) -> bool:
+        """Whether any problem was reported so far."""
+        return any(report.problems for report in self._reports.values())
+
     def problems(self) -> list[Problem]:
         """Return all reported problems, and write newly computed positions to the cache."""
         self.catalog.places.flush()

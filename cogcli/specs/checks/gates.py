@@ -10,8 +10,8 @@ from cogcli.declarations.capability_spec import GATES, Capability, Gate
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.specs.checks.absent_members import report_absent_member
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.checks.graph import shortest_cycle
 from cogcli.specs.checks.references import find_first_path
+from cogcli.specs.cycles import shortest_cycle
 from cogcli.specs.inner_shapes import follow, shape_of
 from cogcli.specs.problem_report import ProblemReport
 

@@ -14,7 +14,7 @@ from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.dataflow import Dataflow, check_reads
 from cogcli.specs.checks.flow_types import check_read_types, check_write_types
-from cogcli.specs.checks.graph import StepGraph, dependencies_of, report_cycle, shortest_cycle
+from cogcli.specs.checks.graph import StepGraph, dependencies_of, report_cycle
 from cogcli.specs.checks.step_facts import StepFacts
 from cogcli.specs.checks.step_inputs import check_input, check_otherwise
 from cogcli.specs.checks.step_outputs import check_output
@@ -24,6 +24,7 @@ from cogcli.specs.checks.write_conflicts import (
     check_races,
     check_rewrites,
 )
+from cogcli.specs.cycles import shortest_cycle
 from cogcli.specs.skill import skills_of, targets_of
 
 MAX_DEPTH: Final = 10

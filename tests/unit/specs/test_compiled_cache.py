@@ -6,11 +6,13 @@ import stat
 from pathlib import Path
 
 import pytest
-from small_registry import CAPABILITY, SKILL, Write
+from small_registry import CAPABILITY, FILES, SKILL, Write
 
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache, CompiledFile
-from cogcli.specs.checks import check
+from cogcli.specs.checks import check, skills
+from cogcli.specs.checks.context import CheckContext
+from cogcli.specs.checks.skills_and_capabilities import check_skills_and_capabilities
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
 
@@ -140,3 +142,89 @@ def test_problems_of_cached_files_have_exact_positions(root: Write, file: str) -
         )
         assert (problem.code, problem.line, problem.column) == ("ref.unwritten", 12, 19)
         cache.close()
+
+
+def problems_of_closure(home: str, file: str = "") -> list[tuple[str, str]]:
+    """Code and file of the problems of the closure of `t.s`, with the cache at `file` or without one."""
+    cache = CompiledCache(file) if file else None
+    layer = Layer("p", home, True)
+    registry = Registry([layer], cache=cache, protocols=PROTOCOLS, base=layer.root)
+    found = [(problem.code, problem.file) for problem in check(registry.reach("t.s"))]
+    if cache is not None:
+        cache.close()
+    return found
+
+
+def test_a_sound_closure_is_checked_once(
+    root: Write, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, checked = root(), list[str]()
+    check_skills = skills.check_skills
+    monkeypatch.setattr(
+        skills, "check_skills", lambda context: checked.append("") or check_skills(context)
+    )
+    assert [problems_of_closure(home, file) for _ in range(3)] == [[], [], []]
+    assert len(checked) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("skills/local/t/s/skill.yaml", "inputs.text", "inputs.texts"),
+        ("skills/local/t/s/skill.yaml", "uses: text.echo", "uses: skill:t.s"),
+        ("capabilities/text.echo.yaml", "text: {type", "words: {type"),
+        ("capabilities/text.echo.yaml", "Echo.", "Echo.\ndeprecated: true"),
+        ("capabilities/text.echo.yaml", "version", "versions"),
+        ("capabilities/text.echo.yaml", "id: text.echo", "id: text.other"),
+        ("capabilities/text.echo.yaml", "properties:", "gates:"),
+    ],
+)
+def test_a_change_of_what_a_sound_closure_reads_is_judged(
+    root: Write, file: str, path: str, old: str, new: str
+) -> None:
+    home = root()
+    assert problems_of_closure(home, file) == []
+    changed = Path(home, path)
+    changed.write_text(FILES[path].replace(old, new))
+    wrong = problems_of_closure(home)
+    assert wrong
+    assert [problems_of_closure(home, file) for _ in range(2)] == [wrong, wrong]
+    changed.write_text(FILES[path])
+    assert problems_of_closure(home, file) == []
+
+
+class Unreadable:
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"{name} is read, and is no part of the key")
+
+
+def test_what_is_kept_follows_from_skills_and_capabilities_alone(root: Write) -> None:
+    layer = Layer("p", root(), True)
+    catalog = Registry([layer], protocols=PROTOCOLS, base=layer.root).reach("t.s")
+    read = {
+        "skills",
+        "capabilities",
+        "aliases",
+        "broken",
+        "replaced",
+        "raw",
+        "partial",
+        "only",
+        "places",
+    }
+    others = {name: Unreadable() for name in catalog._fields if name not in read}
+    context = CheckContext(catalog._replace(**others), Unreadable())
+    check_skills_and_capabilities(context)
+    assert not context.has_problems
+
+
+def test_what_replaces_a_capability_is_judged(root: Write, file: str) -> None:
+    """An alias whose id another file takes is part of what is kept, as is each capability by name."""
+    home = root()
+    alias = CAPABILITY.replace("id: text.echo", "id: text.said\naliases: [text.echo]")
+    assert problems_of_closure(home, file) == []
+    Path(home, "capabilities/text.echo.yaml").unlink()
+    Path(home, "capabilities/text.said.yaml").write_text(alias.replace("text: {type", "say: {type"))
+    wrong = problems_of_closure(home)
+    assert wrong
+    assert problems_of_closure(home, file) == wrong
