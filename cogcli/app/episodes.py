@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import EPISODES_MODE
@@ -27,36 +27,38 @@ from cogcli.episode.removal import is_being_made
 from cogcli.episode.store import Store
 from cogcli.report.humanize import seconds_of
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 def store_of(settings: Settings) -> Store:
     """Return the store of the runs directory."""
     shared = (
         settings.with_origin(EPISODES_MODE)[0] == "group"
     )  # an invalid file does not matter here
-    return Store(Path(settings.runs_dir), owner=read_key(settings.environ).key, shared=shared)
+    return Store(settings.runs_dir, owner=read_key(settings.environ).key, shared=shared)
 
 
 def find_unreadable(settings: Settings) -> Counter[str]:
     """Return the number of episodes that this user may not read, by owner. They are searched only in a runs directory
     to which other users may write.
     """
-    runs_dir = Path(settings.runs_dir)
     found: Counter[str] = Counter()
-    if not is_shared(runs_dir):
+    if not is_shared(settings.runs_dir):
         return found
     for name in store_of(settings).ids():
-        directory = runs_dir / name
-        if directory.is_dir() and not _may_read(directory):
+        directory = os.path.join(settings.runs_dir, name)
+        if os.path.isdir(directory) and not _may_read(directory):
             found[owner_of(directory).text] += 1
     return found
 
 
-def _may_read(directory: Path) -> bool:
+def _may_read(directory: str) -> bool:
     """Return whether this user may read the log of an episode. True if the episode has no log."""
     if not os.access(directory, os.R_OK | os.X_OK):
         return False
-    log = directory / EVENTS
-    return os.access(log, os.R_OK) or not log.exists()
+    log = os.path.join(directory, EVENTS)
+    return os.access(log, os.R_OK) or not os.path.exists(log)
 
 
 def unreadable_warning(count_by_owner: Counter[str]) -> UnusableEnvironment:
@@ -107,6 +109,8 @@ def find_all(settings: Settings, names: Sequence[str]) -> dict[Path, bool]:
     first. Each with whether it was named itself.
 
     Raise the errors of `find`."""
+    from pathlib import Path  # commands that list episodes make none
+
     found: dict[Path, bool] = {}
     for name in names:
         place = Path(os.path.realpath(name))
@@ -118,7 +122,7 @@ def find_all(settings: Settings, names: Sequence[str]) -> dict[Path, bool]:
 
 def archive_faults(settings: Settings) -> list[UnusableEnvironment]:
     """Return the errors of archives in the runs directory that cannot be read as a whole."""
-    archives = open_archives(Path(settings.runs_dir))
+    archives = open_archives(settings.runs_dir)
     return [] if archives is None else archives.find_faults()
 
 
@@ -140,7 +144,7 @@ def error_of_unstarted(row: EpisodeRow) -> UnusableEnvironment | None:
     """Return the error of an episode whose run stopped before its first event; None for any other
     episode."""
     try:
-        with open_episode(row.directory) as folder:
+        with open_episode(row.place) as folder:
             # A log is locked right after it is created; before that nothing shows that a run owns it.
             return (
                 nothing_began_error(folder)
@@ -187,7 +191,7 @@ def row_to_payload(row: EpisodeRow, display_path: Callable[[str], str], now: str
         "tags": row.tags,
         "sealed": row.sealed,
         "task": row.task,
-        "dir": display_path(str(row.directory)),
+        "dir": display_path(row.place),
         "decision": row.decision,
         "pack": row.pack,
         "intent": row.intent,

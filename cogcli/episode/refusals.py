@@ -24,7 +24,7 @@ _FIRST_FILES: Final = (EVENTS, BLOBS, BALLAST)
 _SKILL: Final = lazy_pattern(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
 
 
-def open_episode(path: Path) -> Folder:
+def open_episode(path: Path | str) -> Folder:
     """Return an episode's directory, or the archived episode that has this path.
 
     Raise UnusableEnvironment `episode.unreadable` or `archive.unreadable`.
@@ -32,9 +32,11 @@ def open_episode(path: Path) -> Folder:
     try:
         return Folder.open(path)
     except (FileNotFoundError, NotADirectoryError) as error:
+        from pathlib import Path
+
         from cogcli.episode.archive.access import open_archived_episode
 
-        if (archived := open_archived_episode(path)) is not None:
+        if (archived := open_archived_episode(Path(path))) is not None:
             return archived
         raise unreadable(path, error.strerror or "cannot be opened") from error
     except PermissionError as error:
@@ -46,16 +48,18 @@ def open_episode(path: Path) -> Folder:
 ASK_OWNER: Final = 'ask them: with `mode = "group"` under [episodes] in their settings the group may read new episodes'
 
 
-def forbidden_error(path: Path) -> UnusableEnvironment:
+def forbidden_error(path: Path | str) -> UnusableEnvironment:
     """Return the error for an episode, or one of its files, that this user may not read or write."""
     # The folder on the way that is closed hides the owner of what lies in it.
-    place = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    place = os.fspath(path)
+    while not os.path.lexists(place) and (above := os.path.dirname(place) or ".") != place:
+        place = above
     error = unreadable(path, f"you may not use it: it belongs to `{owner_of(place).text}`")
     error.found, error.hint = _describe_mode(place), ASK_OWNER
     return error
 
 
-def _describe_mode(place: Path) -> str:
+def _describe_mode(place: str) -> str:
     """Return the permissions of a file or directory as text, such as `mode 0700`."""
     try:
         return f"mode {stat.S_IMODE(os.lstat(place).st_mode):04o}"
@@ -63,14 +67,14 @@ def _describe_mode(place: Path) -> str:
         return ""
 
 
-def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> UnusableEnvironment:
+def unreadable(path: Path | str, why: str, *, file: str = "", line: int = 0) -> UnusableEnvironment:
     """Return the error for an unreadable episode, because of its `file`, at `line` if that is known."""
     if not file:
         return UnusableEnvironment("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))
     return UnusableEnvironment(
         "episode.unreadable",
-        f"`{path.name}`: {file}{f':{line}' if line else ''}: {why}",
-        file=str(path / file),
+        f"`{os.path.basename(path)}`: {file}{f':{line}' if line else ''}: {why}",
+        file=os.path.join(path, file),
         line=line,
         next=(f"cogcli verify {shell_word(path)}",),
     )
@@ -81,8 +85,8 @@ def no_log_error(folder: Folder, refused: UnreadableFile) -> UnusableEnvironment
     if refused.reason == "missing" and (began_nothing := nothing_began_error(folder)):
         return began_nothing
     if isinstance(refused.__cause__, PermissionError):
-        return forbidden_error(folder.path / EVENTS)
-    return unreadable(folder.path, refused.message, file=EVENTS)
+        return forbidden_error(folder.place_of(EVENTS))
+    return unreadable(folder.place, refused.message, file=EVENTS)
 
 
 def nothing_began_error(folder: Folder, *, held: bool = False) -> UnusableEnvironment | None:
@@ -98,7 +102,7 @@ def nothing_began_error(folder: Folder, *, held: bool = False) -> UnusableEnviro
     again = f"run {skill[1].decode()}" if skill else "skills ls"
     return UnusableEnvironment(
         "episode.unreadable",
-        f"`{folder.path.name}`: nothing began before the run was stopped: run it again",
+        f"`{os.path.basename(folder.place)}`: nothing began before the run was stopped: run it again",
         hint="no step was begun, no service was called",
         next=(f"cogcli {again}",),
     )
@@ -129,7 +133,7 @@ _START_MEMBERS: Final = {
 """The members of our start event that a resumed log needs, in words."""
 
 
-def another_tools(path: Path, first: Event) -> UnusableEnvironment:
+def another_tools(path: Path | str, first: Event) -> UnusableEnvironment:
     """Return the error for resuming another tool's episode, or running it again."""
     payload = object_of(first.payload)
     lacking = [
@@ -137,40 +141,40 @@ def another_tools(path: Path, first: Event) -> UnusableEnvironment:
     ]
     return UnusableEnvironment(
         "episode.foreign",
-        f"`{path.name}` is another tool's, without a chain: it can be looked at, not run",
+        f"`{os.path.basename(path)}` is another tool's, without a chain: it can be looked at, not run",
         expected=f"a log that tells {', '.join(_START_MEMBERS.values())}, each line naming the one before it",
         found=f"no `seq` and `prev`; nothing of {', '.join(lacking)}"
         if lacking
         else "no `seq` and `prev`",
         hint="run a skill of your own with what it was asked",
-        file=str(path / EVENTS),
+        file=os.path.join(path, EVENTS),
         line=1,
         next=(f"cogcli trace {shell_word(path)}",),
     )
 
 
-def altered_error(path: Path, fault: str) -> UnusableEnvironment:
+def altered_error(path: Path | str, fault: str) -> UnusableEnvironment:
     """Return the warning about an episode whose files do not agree; `fault` names the first one, and how."""
     return UnusableEnvironment(
         "episode.altered",
-        f"`{path.name}`: {fault}",
+        f"`{os.path.basename(path)}`: {fault}",
         hint="its status cannot be relied on",
         next=(f"cogcli verify {shell_word(path)}",),
     )
 
 
-def renamed_folder_error(path: Path, episode_id: str) -> UnusableEnvironment:
+def renamed_folder_error(path: Path | str, episode_id: str) -> UnusableEnvironment:
     """Return the error for a folder with the id of another episode."""
     return UnusableEnvironment(
         "episode.renamed",
-        f"the folder is named `{path.name}`, what it holds is `{episode_id:.80}`",
+        f"the folder is named `{os.path.basename(path)}`, what it holds is `{episode_id:.80}`",
         hint="give each episode its own name back",
         next=(f"cogcli verify {shell_word(path)}",),
     )
 
 
 def no_beginning_error(
-    path: Path, first: Event | None, *, held: bool = False
+    path: Path | str, first: Event | None, *, held: bool = False
 ) -> UnusableEnvironment:
     """Return the error for a log without the start of a run: `first` is another event, or None without any."""
     if first is None:

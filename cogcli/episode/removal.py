@@ -16,8 +16,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.file_lock import is_free
@@ -26,6 +25,9 @@ from cogcli.episode.folder import Folder, disk_errors
 from cogcli.episode.layout import EVENTS, is_episode_id
 from cogcli.episode.listing.episode_row import EpisodeRow, read_row
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PINS: Final = ".pins"
 REMOVED: Final = ".gc-"
 """The prefix of directories of removed episodes."""
@@ -33,13 +35,13 @@ _BEING_MADE: Final = 60.0
 """Seconds."""
 
 
-def size_of(directory: Path) -> int:
+def size_of(directory: Path | str) -> int:
     """Return the bytes of all files in an episode, links not followed."""
     total = 0
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                total += size_of(Path(entry.path))
+                total += size_of(entry.path)
             else:
                 total += entry.stat(follow_symlinks=False).st_size
     return total
@@ -50,7 +52,7 @@ def is_being_made(row: EpisodeRow) -> bool:
     if row.started_at is not None:
         return False
     try:
-        return time.time() - os.stat(row.directory).st_mtime < _BEING_MADE
+        return time.time() - os.stat(row.place).st_mtime < _BEING_MADE
     except OSError:
         return True
 

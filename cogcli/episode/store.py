@@ -126,7 +126,7 @@ class Store:
             return []
         except OSError as error:
             raise self._cannot_create_error(error) from error
-        archives = open_archives(self.runs_dir)
+        archives = open_archives(self._place)
         if archives is not None:
             names = list(archives.episode_ids().union(names))
         return sorted(names, key=lambda name: (is_own_id(name), name), reverse=True)
@@ -136,7 +136,7 @@ class Store:
         # Commands that write an episode read no list of episodes.
         from cogcli.episode.listing.episode_listing import list_rows
 
-        return list_rows(self.runs_dir, wanted, self.ids, self._owner, shared=self.shared)
+        return list_rows(self._place, wanted, self.ids, self._owner, shared=self.shared)
 
     def by_trace(self, trace_id: str) -> list[EpisodeRow]:
         """Return the episodes of a trace, newest first; `trace_id` whole, or its first 8 hex digits."""
@@ -176,7 +176,7 @@ class Store:
 
     def _unreadable_archives(self) -> str:
         """Return the names of archives that cannot be read as a whole, in which an unknown episode may be."""
-        archives = open_archives(self.runs_dir)
+        archives = open_archives(self._place)
         faults = [] if archives is None else archives.find_faults()
         return ", ".join(os.path.basename(fault.file) for fault in faults)
 
@@ -196,7 +196,7 @@ class Store:
             return []
         if (self.runs_dir / text).is_dir():
             return [text]
-        archives = open_archives(self.runs_dir)
+        archives = open_archives(self._place)
         return [text] if archives is not None and archives.has(text) else []
 
     def _find_by_prefix(self, text: str) -> list[str]:
@@ -208,7 +208,7 @@ class Store:
     def _indexed_ids(self, prefix: str, *, skip: int = 0, limit: int = -1) -> list[str] | None:
         from cogcli.episode.listing.episode_listing import find_indexed_ids
 
-        return find_indexed_ids(self.runs_dir, prefix, skip=skip, limit=limit)
+        return find_indexed_ids(self._place, prefix, skip=skip, limit=limit)
 
     def _find_by_trace_id(self, text: str) -> list[str]:
         return [row.id for row in self.by_trace(text)] if is_trace_id(text) else []

@@ -23,7 +23,7 @@ FORBIDDEN: dict[tuple[str, ...], set[str]] = {
     ("explain", "ref.unwritten"): HEAVY,
     ("rnu",): HEAVY,
     ("run", "--inptu"): HEAVY,
-    ("ls",): HEAVY,
+    ("ls",): HEAVY | {"pathlib", "urllib"},
     ("ls", "--trace-id", "trace-001"): HEAVY,
     ("state", "show"): HEAVY,
     ("state", "show", "--path", "outcomes.status"): HEAVY,

@@ -42,7 +42,7 @@ def shared_warning(settings: Settings) -> UnusableEnvironment | None:
     return UnusableEnvironment("env.runs-shared", message, hint=cure)
 
 
-def is_shared(runs_dir: Path) -> bool:
+def is_shared(runs_dir: Path | str) -> bool:
     """Return whether other users may write to the runs directory and so may have episodes in it."""
     try:
         found = os.stat(runs_dir)

@@ -20,7 +20,7 @@ def _load_locator() -> ModuleType:
     return locator
 
 
-def open_archives(runs_dir: Path) -> RunsArchives | None:
+def open_archives(runs_dir: Path | str) -> RunsArchives | None:
     """Return the archives of a runs directory. None without any."""
     if not archive_paths(runs_dir):
         return None

@@ -17,27 +17,32 @@ BATCH_ARCHIVES: Final = "archives"
 """The directory of archives in the folder of a batch."""
 
 
-def archive_paths(runs_dir: Path) -> list[Path]:
+def archive_paths(runs_dir: Path | str) -> list[Path]:
     """Return the archives of a runs directory, in order: those of single episodes, then those of batches."""
-    directories = [runs_dir / ARCHIVES]
-    batches = runs_dir / BATCHES
-    directories += [batches / name / BATCH_ARCHIVES for name in _archive_names(batches)]
+    directories = [os.path.join(runs_dir, ARCHIVES)]
+    batches = os.path.join(runs_dir, BATCHES)
+    directories += [os.path.join(batches, name, BATCH_ARCHIVES) for name in _archive_names(batches)]
     return [path for directory in directories for path in archives_in(directory)]
 
 
-def archives_in(directory: Path) -> list[Path]:
+def archives_in(directory: Path | str) -> list[Path]:
     """Return the archives in one directory, in order."""
-    return [directory / name for name in _archive_names(directory) if name.endswith(SUFFIX)]
+    names = [name for name in _archive_names(directory) if name.endswith(SUFFIX)]
+    if not names:
+        return []
+    from pathlib import Path  # most runs directories have no archives
+
+    return [Path(directory, name) for name in names]
 
 
-def _archive_names(directory: Path) -> list[str]:
+def _archive_names(directory: Path | str) -> list[str]:
     try:
         return [] if os.path.islink(directory) else sorted(os.listdir(directory))
     except OSError:
         return []
 
 
-def archives_stamp(runs_dir: Path) -> str:
+def archives_stamp(runs_dir: Path | str) -> str:
     """Return the state of all archives of a runs directory. Empty without any."""
     states = []
     for path in archive_paths(runs_dir):

@@ -95,7 +95,7 @@ class ArchivedEpisode(NamedTuple):
 class RunsArchives:
     """The archives of one runs directory, as they were listed when this was made."""
 
-    def __init__(self, runs_dir: Path) -> None:
+    def __init__(self, runs_dir: Path | str) -> None:
         self._paths = archive_paths(runs_dir)
         self._latest: Archive | None = None
 

@@ -17,7 +17,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -37,6 +36,7 @@ from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 
 if TYPE_CHECKING:
     import sqlite3
+    from pathlib import Path
 
 FILE: Final = ".index.db"
 _JOURNAL: Final = f"{FILE}-journal"
@@ -93,7 +93,9 @@ class IndexedRow(NamedTuple):
 class Index:
     """The index of one runs directory. One instance belongs to one thread; close it."""
 
-    def __init__(self, runs_dir: Path, owner: bytes | None = None, *, shared: bool = False) -> None:
+    def __init__(
+        self, runs_dir: Path | str, owner: bytes | None = None, *, shared: bool = False
+    ) -> None:
         """Prepare the index of a runs directory. `owner` is the user's key. `shared`: its group may see the index."""
         self._runs_dir = runs_dir
         self._mode = 0o660 if shared else 0o600
@@ -101,10 +103,13 @@ class Index:
         self._database: sqlite3.Connection | None = None
         self._kept: dict[str, tuple[object, ...]] = {}
 
+    def _path_of(self, name: str) -> str:
+        return os.path.join(self._runs_dir, name)
+
     def open(self) -> bool:
         """Return whether the index exists and can be read."""
         # Both must be regular files: a link would lead out of the runs directory.
-        if _is_own_file(self._runs_dir / FILE) and _is_file(self._runs_dir / _JOURNAL) is not False:
+        if _is_own_file(self._path_of(FILE)) and _is_file(self._path_of(_JOURNAL)) is not False:
             self._open_database()
         if self._database is None:
             return False
@@ -125,7 +130,7 @@ class Index:
             for sql in (_JOURNAL_STAYS, _ID_INDEX):
                 self._fetch_rows(sql)
         except IndexUnavailable:
-            if _is_file(self._runs_dir / FILE):
+            if _is_file(self._path_of(FILE)):
                 self._open_database()
         return self._database is not None
 
@@ -133,7 +138,7 @@ class Index:
         """Create an empty index, unless one is in use. Return whether there is one now."""
         if self._database is not None:
             return True
-        path = self._runs_dir / FILE
+        path = self._path_of(FILE)
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             try:
@@ -152,11 +157,11 @@ class Index:
         with contextlib.suppress(Exception):  # no such module, no permission
             import sqlite3
 
-            if journal_deletes_file(self._runs_dir / FILE):
+            if journal_deletes_file(self._path_of(FILE)):
                 self._remove_files()
                 return
             self._database = sqlite3.connect(
-                self._runs_dir / FILE, timeout=0.25, isolation_level=None
+                self._path_of(FILE), timeout=0.25, isolation_level=None
             )
             bound_connection(self._database)
             # Losing a cache in a power cut is fine, waiting for the disk is not.
@@ -265,7 +270,7 @@ class Index:
         # The journal first: left alone, it would be applied to the next database.
         for name in (_JOURNAL, FILE):
             with contextlib.suppress(OSError):
-                os.unlink(self._runs_dir / name)
+                os.unlink(self._path_of(name))
 
     def close(self) -> None:
         """Close the database. A second call does nothing."""
@@ -275,7 +280,7 @@ class Index:
                 database.close()
 
 
-def _is_own_file(path: Path) -> bool:
+def _is_own_file(path: str) -> bool:
     """Return whether this is a regular file of this user."""
     if not hasattr(os, "geteuid"):
         return bool(_is_file(path))
@@ -286,7 +291,7 @@ def _is_own_file(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
-def _is_file(path: Path) -> bool | None:
+def _is_file(path: str) -> bool | None:
     """Return whether this is a regular file, or None if it does not exist."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
@@ -315,7 +320,7 @@ def _encode_row(seen: IndexedRow, owner: bytes) -> tuple[object, ...]:
     return (*values, _row_mac(values, owner))
 
 
-def _decode_row(runs_dir: Path, values: tuple[Any, ...], owner: bytes) -> IndexedRow:
+def _decode_row(runs_dir: Path | str, values: tuple[Any, ...], owner: bytes) -> IndexedRow:
     """Decode a row. Raise ValueError or TypeError for an altered row."""
     *written, sum = values
     if _row_mac(written, owner) != sum or not is_episode_id(written[1]):
@@ -338,7 +343,16 @@ def _decode_row(runs_dir: Path, values: tuple[Any, ...], owner: bytes) -> Indexe
     ) = written
     if status is None:
         return IndexedRow(id, None, mark)
-    members = (id, runs_dir / id, skill, status, *facts, orjson.loads(tags), not is_open, log_id)
+    members = (
+        id,
+        os.path.join(runs_dir, id),
+        skill,
+        status,
+        *facts,
+        orjson.loads(tags),
+        not is_open,
+        log_id,
+    )
     return IndexedRow(
         id, EpisodeRow._make((*members, decision, pack, intent, user, None, None, fault)), mark
     )

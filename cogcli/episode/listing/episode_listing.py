@@ -15,8 +15,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import CogcliError
 from cogcli.episode.archive.access import open_archives
@@ -41,6 +40,9 @@ from cogcli.episode.listing.episode_index import (
 )
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 WORTH: Final = 64
 """The number of episodes from which a database is faster than reading each."""
 HEAVY: Final = 32 * 1024 * 1024
@@ -55,7 +57,7 @@ _SETTLED: Final = 2_000_000_000
 
 
 def list_rows(
-    runs_dir: Path,
+    runs_dir: Path | str,
     wanted: EpisodeFilter | None,
     names: Callable[[], list[str]],
     owner: bytes | None = None,
@@ -71,7 +73,7 @@ def list_rows(
 
 
 def find_indexed_ids(
-    runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1
+    runs_dir: Path | str, beginning: str, *, skip: int = 0, limit: int = -1
 ) -> list[str] | None:
     """Return the ids with this prefix, newest first, or None unless the index is known to have every episode."""
     with closing(Index(runs_dir)) as index, suppress(IndexUnavailable):
@@ -80,7 +82,7 @@ def find_indexed_ids(
     return None
 
 
-def count_episodes(runs_dir: Path, names: Callable[[], list[str]]) -> int:
+def count_episodes(runs_dir: Path | str, names: Callable[[], list[str]]) -> int:
     """Return the number of episodes, with the archived and the unreadable ones. `names` lists them."""
     with closing(Index(runs_dir)) as index, suppress(IndexUnavailable):
         if index.open() and index.is_whole(_directory_state(runs_dir)):
@@ -93,7 +95,7 @@ class _EpisodeScan:
 
     def __init__(
         self,
-        runs_dir: Path,
+        runs_dir: Path | str,
         wanted: EpisodeFilter,
         names: Callable[[], list[str]],
         owner: bytes | None,
@@ -177,7 +179,7 @@ class _EpisodeScan:
         if is_new and mark == _NOWHERE:
             return None  # a file with the name of an episode
         if known is not None and candidate.mark == mark:
-            return known if self._archives is None else known._replace(directory=directory)
+            return known if self._archives is None else known._replace(place=directory)
         row = self._read_row(directory)
         self._keep_row(row, mark, candidate, is_new)
         return row
@@ -194,20 +196,20 @@ class _EpisodeScan:
         if self._index.waiting >= _CHUNK:
             self._index.write()
 
-    def _locate(self, episode_id: str) -> tuple[Path, str]:
+    def _locate(self, episode_id: str) -> tuple[str, str]:
         """Return the directory of an episode, or its place in an archive, and its mark."""
-        directory = self._runs_dir / episode_id
+        directory = os.path.join(self._runs_dir, episode_id)
         mark = _change_mark(directory)
         if self._archives is None or mark != _NOWHERE:
             return directory, mark
         found = self._archives.locate(episode_id)
-        return (directory, mark) if found is None else (found.path, found.mark)
+        return (directory, mark) if found is None else (os.fspath(found.path), found.mark)
 
-    def _read_row(self, directory: Path) -> EpisodeRow | None:
+    def _read_row(self, directory: str) -> EpisodeRow | None:
         with suppress(CogcliError):
             row = read_row(directory, self._owner, thorough=False)
             with suppress(OSError):
-                self._hashed += os.lstat(directory / EVENTS).st_size
+                self._hashed += os.lstat(os.path.join(directory, EVENTS)).st_size
             return row
         return None
 
@@ -223,7 +225,7 @@ class _EpisodeScan:
         self._index.close()
 
 
-def _list_changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
+def _list_changes(runs_dir: Path | str, indexed: set[str]) -> tuple[list[str], set[str]]:
     """Return the new names, the newest last, and the removed names. Raise IndexUnavailable if the directory cannot be
     listed.
     """
@@ -235,7 +237,7 @@ def _list_changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str
     return sorted(new, key=place_of), changed & indexed
 
 
-def _change_mark(directory: Path) -> str:
+def _change_mark(directory: str) -> str:
     """Return the inodes and times of a sealed episode and its files, without blobs. The text changes when a file is
     replaced, written or removed.
     """
@@ -250,7 +252,7 @@ def _change_mark(directory: Path) -> str:
     )
 
 
-def _mark_of(directory: Path, name: str) -> str:
+def _mark_of(directory: str, name: str) -> str:
     # `ctime` changes with every write, and no program sets it back.
     try:
         found = os.lstat(f"{directory}/{name}")
@@ -259,7 +261,7 @@ def _mark_of(directory: Path, name: str) -> str:
     return f"{found.st_ino}.{found.st_size}.{found.st_mtime_ns}.{found.st_ctime_ns}"
 
 
-def _directory_state(runs_dir: Path) -> str:
+def _directory_state(runs_dir: Path | str) -> str:
     """Return the state of the runs directory. Empty if it does not exist, or if a recent change may not show in its
     times.
     """

@@ -6,8 +6,7 @@ import os
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from cogcli.base.canonical import text_from
 from cogcli.base.files import UnreadableFile
@@ -43,6 +42,9 @@ from cogcli.episode.log_lines import is_foreign_line, parse_line
 from cogcli.episode.log_reader import EventLog, event_of
 from cogcli.episode.refusals import no_log_error, nothing_began_error, open_episode, unreadable
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _SUMMARY_LIMIT: Final = 64 * 1024 * 1024
 _SHORT_TRACE: Final = re.compile(r"[0-9a-f]{8}")
 _MISSING: Final = 3
@@ -60,7 +62,8 @@ class EpisodeRow(NamedTuple):
     """
 
     id: str
-    directory: Path
+    place: str
+    """Its directory as text."""
     skill: str | None
     status: str
     started_at: str | None
@@ -89,6 +92,13 @@ class EpisodeRow(NamedTuple):
     def is_settled(self) -> bool:
         """Whether the row is valid until one of its files changes."""
         return False
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the episode, or its place in an archive."""
+        from pathlib import Path  # a list of episodes never asks for it
+
+        return Path(self.place)
 
     @property
     def shown_status(self) -> str:
@@ -154,7 +164,9 @@ class EpisodeFilter(NamedTuple):
         )
 
 
-def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = True) -> EpisodeRow:
+def read_row(
+    directory: Path | str, owner: bytes | None = None, *, thorough: bool = True
+) -> EpisodeRow:
     """Return the row of the episode in a directory; without a log from its `state.json` alone.
 
     Its files are compared with each other and, with the key of the `owner`, with the user's checkpoint. Unless
@@ -194,7 +206,7 @@ def _without_log(folder: Folder, names: Collection[str]) -> EpisodeRow:
     if STATE not in names:
         return _row_from_log(folder)
     row = _row_from_state(folder)
-    missing = MANIFEST in names or is_own_id(folder.path.name)
+    missing = MANIFEST in names or is_own_id(os.path.basename(folder.place))
     return row._replace(fault=f"{EVENTS} does not exist" if missing else "")
 
 
@@ -302,7 +314,7 @@ def _row_from_state(folder: Folder) -> EpisodeRow:
     try:
         state = read_record(SharedState, read_document(folder, STATE))
     except (UnreadableFile, InvalidJson) as error:
-        raise unreadable(folder.path, error.message, file=STATE) from error
+        raise unreadable(folder.place, error.message, file=STATE) from error
     episode, outcomes = state.episode, state.outcomes
     skill = episode.skill
     return _first_row(folder, episode.id, _outcome_word(outcomes.status))._replace(
@@ -318,10 +330,10 @@ def _row_from_state(folder: Folder) -> EpisodeRow:
 
 def _first_row(folder: Folder, episode_id: str | None, status: str) -> EpisodeRow:
     """Return the row of a folder before the members of its files. `episode_id` is the episode that its files name."""
-    name = folder.path.name
+    name = os.path.basename(folder.place)
     return EpisodeRow(
         id=name,
-        directory=folder.path,
+        place=folder.place,
         skill=None,
         status=status,
         started_at=None,
@@ -425,7 +437,7 @@ def _ends_of_log(folder: Folder) -> _Ends:
                 for at in range(0, offset, _ENDS)
             )
     except OSError as error:
-        raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
+        raise unreadable(folder.place, f"cannot be read: {error.strerror}", file=EVENTS) from error
     return _parse_ends(start, end, resumed=resumed, whole=not offset)
 
 

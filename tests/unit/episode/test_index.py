@@ -118,8 +118,8 @@ def opened_episodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     real = surveying.read_row
 
-    def watched(directory: Path, *rest: Any, **named: Any) -> EpisodeRow:
-        seen.append(directory.name)
+    def watched(directory: str, *rest: Any, **named: Any) -> EpisodeRow:
+        seen.append(Path(directory).name)
         return real(directory, *rest, **named)
 
     monkeypatch.setattr(surveying, "read_row", watched)
