@@ -11,9 +11,9 @@ from pathlib import Path
 
 from cogcli.app.policy_history import read_governed_run
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.envelope import Event
+from cogcli.declarations.envelope import Event, row_of
 from cogcli.declarations.event_type import EventType
-from cogcli.declarations.events import StepFinished, row_of
+from cogcli.declarations.events import StepFinished
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.reading import read_record

@@ -12,8 +12,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
 from cogcli.cli.display import Display
 from cogcli.cli.streams import Screen
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.envelope import Event, row_of
 from cogcli.episode.history import History
 from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.report.humanize import count_of, duration, short_trace

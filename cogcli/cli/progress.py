@@ -10,8 +10,8 @@ from cogcli.base.redact import Redactor
 from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
-from cogcli.declarations.envelope import Event, mask_payload, to_json
-from cogcli.declarations.events import EVENT_TYPES, row_of
+from cogcli.declarations.envelope import Event, mask_payload, row_of, to_json
+from cogcli.declarations.events import TYPES_OF_SKILL_RUNS
 from cogcli.report.event_lines import EventLines
 
 
@@ -43,7 +43,7 @@ class NoDisplay(Display):
     """The display of a quiet run, which displays nothing. It needs the begin and the end of the run."""
 
     ignored = frozenset(
-        name for name, row in EVENT_TYPES.items() if row.phase not in ("start", "terminate")
+        name for name, row in TYPES_OF_SKILL_RUNS.items() if row.phase not in ("start", "terminate")
     )
 
 

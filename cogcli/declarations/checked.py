@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cogcli.declarations.events import PAYLOAD_OF
+from cogcli.declarations.event_table import PAYLOAD_OF
 from cogcli.declarations.quick_check import certainly_fits
 from cogcli.declarations.record import Record
 

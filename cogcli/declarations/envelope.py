@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.event_type import Payload
-from cogcli.declarations.events import row_of
+from cogcli.declarations.event_type import EventType, Payload
+from cogcli.declarations.events import TYPES_OF_SKILL_RUNS, UNKNOWN
 from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
@@ -157,6 +157,23 @@ def mask_payload(payload: Json, redactor: Redactor) -> Json:
     if isinstance(options, dict) and "binds" in options:
         masked["options"] = {**masked["options"], "binds": redactor.mask_known(options["binds"])}
     return masked
+
+
+def row_of(event_type: object) -> EventType:
+    """Return the properties of an event type; `UNKNOWN` if it is not in the table or is not text.
+
+    The type of another tool's event may be any JSON value.
+    """
+    if type(event_type) is not str:
+        return UNKNOWN
+    row = TYPES_OF_SKILL_RUNS.get(event_type)
+    return _find_in_table(event_type) if row is None else row
+
+
+def _find_in_table(event_type: str) -> EventType:
+    from cogcli.declarations.event_table import EVENT_TYPES  # the run of a skill writes no other
+
+    return EVENT_TYPES.get(event_type, UNKNOWN)
 
 
 class ActiveTime:

@@ -3,7 +3,7 @@
 The record writes the payload of an event, `verify` checks it, and the schemas describe it. Members
 that an older log lacks have a default. A reducer in `state.reducer` defines how an event changes
 the state of its run. The events of decisions are in `governance_events`, the events of an agent's
-turns in `agent_events`.
+turns in `agent_events`. `event_table` lists all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cogcli.base.merge import STRATEGIES
-from cogcli.declarations import agent_events, governance_events, session_events
+from cogcli.declarations import governance_events
 from cogcli.declarations.call_records import (
     AttemptMade,
     FallbackUse,
@@ -568,7 +568,7 @@ class WaypointSet(Payload):
     size_bytes: int
 
 
-PAYLOADS: Final[tuple[type[Payload], ...]] = (
+STEP_PAYLOADS: Final[tuple[type[Payload], ...]] = (
     RunStarted,
     PlanCreated,
     StepStarted,
@@ -581,7 +581,8 @@ PAYLOADS: Final[tuple[type[Payload], ...]] = (
     CallRetried,
     CallPage,
     CallSampled,
-    *governance_events.PAYLOADS,
+)
+PROCESS_PAYLOADS: Final[tuple[type[Payload], ...]] = (
     RunPaused,
     RunResumed,
     RunRecovered,
@@ -589,25 +590,14 @@ PAYLOADS: Final[tuple[type[Payload], ...]] = (
     RunHeartbeat,
     ServiceStarted,
     ServiceStopped,
-    *agent_events.PAYLOADS,
-    *session_events.PAYLOADS,
-    RunTerminated,
-    StateProjected,
-    WaypointSet,
 )
-PAYLOAD_OF: Final[dict[str, type[Payload]]] = {each.event.name: each for each in PAYLOADS}
-EVENT_TYPES: Final[dict[str, EventType]] = {each.event.name: each.event for each in PAYLOADS}
-"""The types of events by name. Nothing else lists them."""
-
+END_PAYLOADS: Final[tuple[type[Payload], ...]] = (RunTerminated, StateProjected, WaypointSet)
+TYPES_OF_SKILL_RUNS: Final[dict[str, EventType]] = {
+    each.event.name: each.event
+    for each in (*STEP_PAYLOADS, *governance_events.PAYLOADS, *PROCESS_PAYLOADS, *END_PAYLOADS)
+}
+"""The types of the events that the run of a skill writes, by name. `event_table` has all types."""
 UNKNOWN: Final = EventType(
     "", words=("decision", "verdict", "gate", "rule", "attempt", "reason", "signal", "wait_ms")
 )
 """Stands for a type that is not in the table: another tool's, or a later version's."""
-
-
-def row_of(event_type: object) -> EventType:
-    """Return the properties of an event type; `UNKNOWN` if it is not in the table or is not text.
-
-    The type of another tool's event may be any JSON value.
-    """
-    return EVENT_TYPES.get(event_type, UNKNOWN) if type(event_type) is str else UNKNOWN

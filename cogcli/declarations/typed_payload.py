@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.event_table import PAYLOAD_OF
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
-    PAYLOAD_OF,
     UNKNOWN,
     PlanCreated,
     RunStarted,

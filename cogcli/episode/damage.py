@@ -24,8 +24,9 @@ from cogcli.declarations.checksum import (
     looks_complete,
     valid_prefix,
 )
-from cogcli.declarations.envelope import from_json
-from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
+from cogcli.declarations.envelope import from_json, row_of
+from cogcli.declarations.event_table import EVENT_TYPES
+from cogcli.declarations.events import UNKNOWN
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, fdatasync
 from cogcli.episode.layout import EVENTS

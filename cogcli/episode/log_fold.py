@@ -12,9 +12,8 @@ from typing import Final
 from cogcli.base.calls import STEP_SECONDS
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.envelope import Event
+from cogcli.declarations.envelope import Event, row_of
 from cogcli.declarations.event_type import EventType
-from cogcli.declarations.events import row_of
 from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.reading import read_record, read_record_at_once
 from cogcli.declarations.shared_events import SharedActivity, SharedPlan, SharedPlanStep

@@ -18,9 +18,9 @@ import orjson
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
 from cogcli.declarations.call_records import WrittenFile
-from cogcli.declarations.envelope import Event
+from cogcli.declarations.envelope import Event, row_of
 from cogcli.declarations.event_type import EventType
-from cogcli.declarations.events import StateProjected, row_of
+from cogcli.declarations.events import StateProjected
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import SharedActivity, SharedEnd, SharedStart
 from cogcli.declarations.value_types import Json

@@ -14,7 +14,7 @@ from typing import Final
 from cogcli.declarations import batch_records, documents
 from cogcli.declarations.checked import adapter_of
 from cogcli.declarations.envelope import OPTIONAL, PHASES
-from cogcli.declarations.events import PAYLOADS
+from cogcli.declarations.event_table import PAYLOADS
 from cogcli.declarations.field import RECORDS
 from cogcli.declarations.hook_message import HookMessage
 from cogcli.declarations.record import Record

@@ -22,8 +22,8 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import error_from_payload
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import StepFinished, row_of
+from cogcli.declarations.envelope import Event, row_of
+from cogcli.declarations.events import StepFinished
 from cogcli.declarations.session_events import CallRequested
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow

@@ -13,7 +13,8 @@ from mcp.shared.exceptions import MCPError
 
 from cogcli.app.episodes import find
 from cogcli.app.settings import Settings
-from cogcli.declarations.events import StepFinished, row_of
+from cogcli.declarations.envelope import row_of
+from cogcli.declarations.events import StepFinished
 from cogcli.declarations.session_events import CallRequested
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import iterate_events

@@ -8,8 +8,8 @@ from cogcli.app.episodes import list_episodes
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import StepFinished, row_of
+from cogcli.declarations.envelope import Event, row_of
+from cogcli.declarations.events import StepFinished
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.session_events import CallRequested

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.base.terminal_text import visible
-from cogcli.declarations.envelope import Event
+from cogcli.declarations.envelope import Event, row_of
 from cogcli.declarations.event_type import EventType
-from cogcli.declarations.events import row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json

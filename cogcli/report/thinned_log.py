@@ -13,8 +13,7 @@ from typing import Final
 from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.envelope import Event, row_of
 
 MOST: Final = 20_000
 FIRST: Final = 20

@@ -11,14 +11,8 @@ from typing import Final
 
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import RunError
-from cogcli.declarations.envelope import Draft, Event, draft_of
-from cogcli.declarations.events import (
-    RunAborting,
-    RunStarted,
-    RunTerminated,
-    StepFinished,
-    row_of,
-)
+from cogcli.declarations.envelope import Draft, Event, draft_of, row_of
+from cogcli.declarations.events import RunAborting, RunStarted, RunTerminated, StepFinished
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 

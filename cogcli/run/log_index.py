@@ -23,7 +23,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import parse_target
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade, ResultOrigin, RunError, error_from_payload
-from cogcli.declarations.envelope import ActiveTime, Draft, Event
+from cogcli.declarations.envelope import ActiveTime, Draft, Event, row_of
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     CallRetried,
@@ -34,7 +34,6 @@ from cogcli.declarations.events import (
     StepAnswered,
     StepFinished,
     StepStarted,
-    row_of,
 )
 from cogcli.declarations.governance_events import (
     IN_DOUBT,

@@ -7,12 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import (
-    EVENT_TYPES,
-    RunPaused,
-    RunResumed,
-    StateProjected,
-)
+from cogcli.declarations.event_table import EVENT_TYPES
+from cogcli.declarations.events import RunPaused, RunResumed, StateProjected
 from cogcli.declarations.governance_events import (
     ApprovalGranted,
     ApprovalRejected,

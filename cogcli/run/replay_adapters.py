@@ -17,14 +17,8 @@ from cogcli.base.calls import HARMLESS, Answer, Attempt, BindingChain, chain_fro
 from cogcli.base.errors import BindingResolutionError, CogcliError, EffectInDoubtError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
-from cogcli.declarations.envelope import Draft, Event, mask_payload
-from cogcli.declarations.events import (
-    PlanCreated,
-    RunTerminated,
-    StepFinished,
-    StepStarted,
-    row_of,
-)
+from cogcli.declarations.envelope import Draft, Event, mask_payload, row_of
+from cogcli.declarations.events import PlanCreated, RunTerminated, StepFinished, StepStarted
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.typed_payload import recorded_payload

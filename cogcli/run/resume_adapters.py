@@ -20,8 +20,7 @@ from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.envelope import Draft, Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.envelope import Draft, Event, row_of
 from cogcli.declarations.governance_events import InputRequested
 from cogcli.episode.journal import Journal
 from cogcli.protocols.live.runner import LiveRunner

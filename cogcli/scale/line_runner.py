@@ -18,8 +18,8 @@ from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import ENVIRONMENT, CogcliError, OverloadedError, UsageError
 from cogcli.base.redact import Redactor
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import RunStarted, row_of
+from cogcli.declarations.envelope import Event, row_of
+from cogcli.declarations.events import RunStarted
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.archive.transfer import write_folder

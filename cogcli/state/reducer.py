@@ -21,8 +21,8 @@ from cogcli.base.merge import merge
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import Target, parse_target
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import EVENT_TYPES, Written, row_of
+from cogcli.declarations.envelope import Event, row_of
+from cogcli.declarations.events import TYPES_OF_SKILL_RUNS, Written
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState, TraceStep, frame_from
@@ -229,7 +229,7 @@ REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
     "call.retried": _count_retry,
     "model.answered": _add_model_usage,
     "run.terminated": _apply_end,
-    **{event_type: _finish_step for event_type, row in EVENT_TYPES.items() if row.closes},
+    **{event_type: _finish_step for event_type, row in TYPES_OF_SKILL_RUNS.items() if row.closes},
 }
 """The function that `apply` calls, by event type. `run.started` is handled by `initial_state`."""
 

@@ -12,15 +12,9 @@ from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.checked import problem_of
 from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.event_table import EVENT_TYPES, PAYLOAD_OF
 from cogcli.declarations.event_type import EventType, Payload
-from cogcli.declarations.events import (
-    EVENT_TYPES,
-    PAYLOAD_OF,
-    PlanCreated,
-    RunStarted,
-    RunTerminated,
-    SkillRef,
-)
+from cogcli.declarations.events import PlanCreated, RunStarted, RunTerminated, SkillRef
 from cogcli.declarations.value_types import Count
 from cogcli.episode.log_fold import Counters
 from cogcli.episode.log_reader import EventLog

@@ -36,9 +36,8 @@ from cogcli.declarations.agent_events import (
     ModelRetried,
 )
 from cogcli.declarations.call_records import Usage
-from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.envelope import Event, draft_of, row_of
 from cogcli.declarations.event_type import Payload
-from cogcli.declarations.events import row_of
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.declarations.value_types import Json
 from cogcli.run.engine.effects import (

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from math import ceil
 
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.envelope import Event, row_of
 from cogcli.declarations.pack_spec import PHASES
 
 

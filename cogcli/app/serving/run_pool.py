@@ -13,8 +13,7 @@ from cogcli.app.settings import Settings
 from cogcli.base import threads
 from cogcli.base.errors import OverloadedError
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.envelope import Event, row_of
 from cogcli.run.launch import launch
 from cogcli.run.prepare import PreparedRun
 from cogcli.run.results import Control, RunResult

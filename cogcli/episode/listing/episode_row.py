@@ -14,8 +14,8 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.agent_events import DecisionRecorded
 from cogcli.declarations.checksum import Checksums
-from cogcli.declarations.envelope import ActiveTime, Event
-from cogcli.declarations.events import RunStarted, SkillRef, StateProjected, row_of
+from cogcli.declarations.envelope import ActiveTime, Event, row_of
+from cogcli.declarations.events import RunStarted, SkillRef, StateProjected
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedPolicy, RecordedStart

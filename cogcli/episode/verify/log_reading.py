@@ -13,8 +13,8 @@ import orjson
 from cogcli.base.canonical import digest
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import InvalidJson
-from cogcli.declarations.envelope import Event, from_json
-from cogcli.declarations.events import WaypointSet, row_of
+from cogcli.declarations.envelope import Event, from_json, row_of
+from cogcli.declarations.events import WaypointSet
 from cogcli.declarations.reading import read_record, read_record_at_once
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedActivity

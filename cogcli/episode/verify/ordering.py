@@ -10,9 +10,9 @@ from typing import Final
 
 from cogcli.base.step_path import StepPath, split_round
 from cogcli.declarations.checked import problem_of
-from cogcli.declarations.envelope import Event
+from cogcli.declarations.envelope import Event, row_of
+from cogcli.declarations.event_table import EVENT_TYPES, PAYLOAD_OF
 from cogcli.declarations.event_type import EventType
-from cogcli.declarations.events import EVENT_TYPES, PAYLOAD_OF, row_of
 from cogcli.declarations.quick_check import certainly_fits
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

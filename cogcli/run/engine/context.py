@@ -23,8 +23,8 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource, current_user
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.envelope import Draft, Event, draft_of
-from cogcli.declarations.events import CallPage, CallSampled, ServiceStarted, ServiceStopped, row_of
+from cogcli.declarations.envelope import Draft, Event, draft_of, row_of
+from cogcli.declarations.events import CallPage, CallSampled, ServiceStarted, ServiceStopped
 from cogcli.declarations.governance_events import InputForm, InputGiven, InputRequested
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill

@@ -14,7 +14,7 @@ from fakes.specs import skill
 from cogcli.agent.cognition.model_calls import AnsweredCall, ModelCalls, request_of_log
 from cogcli.agent.models import port
 from cogcli.agent.models.port import ModelError, ModelReply, ModelRequest, TokenUsage
-from cogcli.declarations.events import row_of
+from cogcli.declarations.envelope import row_of
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.effects import Effects, Spawn
 from cogcli.run.engine.outcome import RunOutcome

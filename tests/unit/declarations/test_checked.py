@@ -8,7 +8,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from cogcli.declarations.checked import adapter_of, problem_of
-from cogcli.declarations.events import EVENT_TYPES, PAYLOADS, RunTerminated
+from cogcli.declarations.event_table import EVENT_TYPES, PAYLOADS
+from cogcli.declarations.events import RunTerminated
 from cogcli.declarations.field import fields_of
 from cogcli.declarations.quick_check import certainly_fits
 

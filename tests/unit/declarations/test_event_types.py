@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from support.sources import PACKAGE, modules_with
 
-from cogcli.declarations.envelope import PHASES
-from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
+from cogcli.declarations.envelope import PHASES, row_of
+from cogcli.declarations.event_table import EVENT_TYPES
+from cogcli.declarations.events import UNKNOWN
 from cogcli.state.reducer import REDUCERS
 
 pytestmark = pytest.mark.sampled(6)

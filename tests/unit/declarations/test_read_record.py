@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.declarations.call_records import AttemptMade, StepError
-from cogcli.declarations.events import PAYLOADS, RunStarted, StepFinished, StepStarted
+from cogcli.declarations.event_table import PAYLOADS
+from cogcli.declarations.events import RunStarted, StepFinished, StepStarted
 from cogcli.declarations.field import fields_of
 from cogcli.declarations.reading import read_record, read_record_at_once
 from cogcli.declarations.shared_events import SharedActivity

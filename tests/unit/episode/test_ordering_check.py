@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import EVENT_TYPES
+from cogcli.declarations.event_table import EVENT_TYPES
 from cogcli.declarations.reading import read_record_at_once
 from cogcli.declarations.shared_events import SharedActivity
 from cogcli.episode.layout import Finding

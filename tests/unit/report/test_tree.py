@@ -6,8 +6,7 @@ from typing import Any
 
 from fakes.logged import NOW, STAMP, event
 
-from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.envelope import Event, row_of
 from cogcli.episode.history import history_of
 from cogcli.report.event_lines import EventLines
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
