@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
@@ -19,19 +18,14 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PROJECT_FILE
 from cogcli.authoring.exchange.foreign_folder import (
     find_outward_links,
-    find_source,
-    functions_in,
-    has_package,
     has_specs,
-    is_installed,
     require_folder,
 )
+from cogcli.authoring.exchange.module_faults import ImportRemark, ModuleFaultSearch, line_of
+from cogcli.authoring.exchange.project_files import ProjectFiles
 from cogcli.base.errors import UsageError
-from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import FILE_HAS_ERRORS, Problem
-from cogcli.base.strict_json import InvalidJson, loads
-from cogcli.base.terminal_text import visible
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
@@ -41,7 +35,6 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.eligibility import path_of_variable, reasons, variables_of
-from cogcli.specs.host_layout import ACTIVE_FILE, layout_of
 from cogcli.specs.host_overrides import ActiveChoice
 from cogcli.specs.layers import (
     BUILT_IN,
@@ -53,37 +46,20 @@ from cogcli.specs.layers import (
     builtin_root,
     distinct,
 )
-from cogcli.specs.layout import LayoutFile
-from cogcli.specs.python_imports import FailedImport, failed_imports
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, explain_selection
 from cogcli.specs.service import is_shipped
 from cogcli.specs.service_variables import lacking_variables
 from cogcli.specs.skill import list_targets
-from cogcli.specs.unchecked import object_at
 
 BESIDE: Final = "agent-skill-registry"
 """The folder of the registry next to the tool, under the name in the agent-skills documentation."""
-_MAX_BYTES: Final = 256 * 1024
 _SETTLED: Final = frozenset((
     "service.untrusted", "service.isolation", "env.missing", "binding.none", "binding.ambiguous", "binding.ineligible",
     "active.binding", "active.capability",
 ))  # fmt: skip
 """Codes of problems that trust, variables and choices solve. The rest is reported for the skills
 that cannot run."""
-
-
-class ImportRemark(NamedTuple):
-    """A remark about a line of a file, or about the whole file if the line is 0."""
-
-    file: str
-    line: int
-    text: str
-    reason: str
-
-    def to_payload(self) -> Json:
-        """Return the remark as a JSON object."""
-        return self._asdict()
 
 
 class Setup(NamedTuple):
@@ -202,7 +178,9 @@ class _Proposal:
         mine = self._list_problems()
         contradictions = [problem for problem in mine if self._is_contradiction(problem)]
         left = list(self._find_blocking_problems(mine, contradictions))
-        python = list(self._find_python_faults())
+        python = list(
+            ModuleFaultSearch(self.settings, self.home, self.read, self._is_of_project).find_all()
+        )
         broken = {remark.file for remark in left} | {file for file, _ in python}
         left += [remark for _, remark in python]
         self.catalog = _without_bindings(self.catalog, broken)
@@ -213,7 +191,9 @@ class _Proposal:
         needs = self._remaining_needs(choices, variables)
         left += self._unusable_skills(skills, needs, broken)
         usable = [skill.id for skill in skills if not needs.skill(skill.id)]
-        files = self._proposed_files(contradictions, choices)
+        files = ProjectFiles(
+            self.settings, self.home, self.host, self.roots, self.links, self.layers
+        ).render(contradictions, {id: each.text for id, each in choices.items()})
         return Setup(
             files=files,
             there=tuple(name for name in files if os.path.lexists(os.path.join(self.home, name))),
@@ -284,81 +264,6 @@ class _Proposal:
                 yield ImportRemark(
                     problem.file, problem.line, text, problem.hint.replace("\n", "; ")
                 )
-
-    def _find_python_faults(self) -> Iterator[tuple[str, ImportRemark]]:
-        """Yield the faults in the modules of services, each with the spec file that it makes
-        unusable.
-        """
-        used: dict[str, list[Binding]] = {}
-        for binding in self.read.bindings.values():
-            used.setdefault(binding.service, []).append(binding)
-        for service in self.read.services.values():
-            is_own_code = bool(service.module) and not is_shipped(service.module or "")
-            if is_own_code and self._is_of_project(service.file):
-                yield from self._module_faults(service, used.get(service.id, []))
-
-    def _module_faults(
-        self, service: Service, bindings: list[Binding]
-    ) -> Iterator[tuple[str, ImportRemark]]:
-        """Yield remarks about a missing source, missing imports and missing functions."""
-        module = service.module or ""
-        root = (
-            self.home if service.layer == HOST else service.root
-        )  # host overrides will lie in the project
-        path = find_source(root, module)
-        if path is None:
-            top = module.partition(".")[0]
-            if not is_installed(top) or has_package(root, top):
-                yield service.file, self._missing_module(service, root)
-            return  # an installed module is read only once the project is trusted
-        functions = functions_in(path)
-        if functions is None:
-            shown, reason = self.settings.display_path(path), f"service `{service.id}` needs it"
-            yield (
-                service.file,
-                ImportRemark(shown, 0, "this module is not Python that can be read", reason),
-            )
-            return
-        yield from self._find_failing_imports(service, root, bindings)
-        for binding in bindings:
-            if binding.operation not in functions:
-                yield binding.file, self._missing_function(binding, module)
-
-    def _missing_module(self, service: Service, root: str) -> ImportRemark:
-        line = self._line_of(service.file, (*service.at, "module"))
-        text = f"service `{service.id}`: module `{service.module}` is not found"
-        reason = f"put it below {self.settings.display_path(root)}, or install it"
-        return ImportRemark(service.file, line, text, reason)
-
-    def _missing_function(self, binding: Binding, module: str) -> ImportRemark:
-        line = self._line_of(binding.file, ("operation",))
-        text = f"binding `{binding.id}`: `{module}` has no function `{binding.operation}`"
-        return ImportRemark(binding.file, line, text, "name a top-level `def` of that module")
-
-    def _find_failing_imports(
-        self, service: Service, root: str, bindings: Iterable[Binding]
-    ) -> Iterator[tuple[str, ImportRemark]]:
-        """Yield the failing imports in the service's module or in a function that a binding calls."""
-        module = service.module or ""
-        of_module = _certain_failures(failed_imports(module, root, links=False))
-        for failed in of_module:
-            yield service.file, self._import_remark(failed, f"service `{service.id}`")
-        for binding in bindings:
-            for failed in _certain_failures(
-                failed_imports(module, root, (binding.operation,), links=False)
-            ):
-                if failed not in of_module:
-                    yield binding.file, self._import_remark(failed, f"`{binding.operation}`")
-
-    def _import_remark(self, failure: FailedImport, importer: str) -> ImportRemark:
-        display_path = self.settings.display_path(failure.file)
-        hint = failure.hint.replace("\n", "; ")
-        text = f"{importer} imports `{failure.name}`, which is not found"
-        return ImportRemark(display_path, failure.line, text, f"{failure.looked_for}; {hint}")
-
-    def _line_of(self, file: str, path: tuple[object, ...]) -> int:
-        places = self.catalog.places.of(file)
-        return places.position(path, key=False)[0] if places else 0
 
     def _describe_lacking_calls(self, skill: Skill, needs: RequirementSearch) -> Iterator[str]:
         """Yield the calls that keep a skill from running, each with the reason."""
@@ -512,7 +417,9 @@ class _Proposal:
 
     def _remark_for(self, variable: str, service: Service, capability_id: str) -> ImportRemark:
         """Return the remark that a service of a capability needs a variable."""
-        line = self._line_of(service.file, (*service.at, *path_of_variable(service, variable)))
+        line = line_of(
+            self.catalog, service.file, (*service.at, *path_of_variable(service, variable))
+        )
         return ImportRemark(service.file, line, f"service `{service.id}`", capability_id)
 
     def _find_binding_choice(self, id: str) -> tuple[str, int]:
@@ -521,9 +428,9 @@ class _Proposal:
         """
         host, defaults = self.catalog.host, self.catalog.defaults
         if (active := host.active.get(id)) is not None:
-            return active.file, self._line_of(active.file, (active.key,))
+            return active.file, line_of(self.catalog, active.file, (active.key,))
         if (file := defaults.files.get(id)) is not None:
-            return file, self._line_of(file, ("defaults", id))
+            return file, line_of(self.catalog, file, ("defaults", id))
         return self.catalog.capabilities[id].file, 1
 
     def _remaining_needs(
@@ -536,86 +443,6 @@ class _Proposal:
         environ = {**self.settings.environ, **dict.fromkeys(variables, "set")}
         options: SelectionOptions = self.options._replace(environ=environ)
         return RequirementSearch(chosen, options)
-
-    # -- what to paste ----------------------------------------------------------------------------------------------
-
-    def _proposed_files(
-        self, contradictions: list[Problem], choices: Mapping[str, ImportRemark]
-    ) -> dict[str, str]:
-        texts = {PROJECT_FILE: self._render_project_config(contradictions)}
-        theirs = os.path.dirname(self.host) != self.home
-        if theirs:
-            texts |= self._host_files()
-        if choices:
-            kept = self._active_now()
-            chosen = kept | {id: each.text for id, each in choices.items()}
-            texts[f"{HOST_FOLDER}/{ACTIVE_FILE}"] = (
-                json.dumps(chosen, indent=2, ensure_ascii=False) + "\n"
-            )
-        return texts
-
-    def _render_project_config(self, contradictions: list[Problem]) -> str:
-        """Return the text of `cogcli.toml`: the list `registry`, and a table for each lenient root."""
-        configured = [root.path for root in self.settings.roots if root.by_project]
-        home = os.path.realpath(self.home)
-        roots = [root for root in (*configured, *self.roots) if os.path.realpath(root) != home]
-        names = [_toml_string(self._path_from_home(root)) for root in dict.fromkeys(roots)]
-        lines = [f"registry = [{', '.join(names)}]"] if names else []
-        for root in self.roots:
-            if os.path.realpath(root) != home:
-                lines += self._lenient_lines(root, contradictions)
-        return "\n".join(lines) + "\n"
-
-    def _lenient_lines(self, root: str, contradictions: list[Problem]) -> list[str]:
-        """Return the lines that allow the contradictions of a root; empty if it has none."""
-        inside, base = root.rstrip(os.sep) + os.sep, self.settings.base
-        found = [p for p in contradictions if os.path.join(base, p.file).startswith(inside)]
-        if not found:
-            return []
-        place, count = visible(f"{found[0].file}:{found[0].line}"), len(found)
-        what = f"{count} contradiction{'s' if count > 1 else ''}, the first in {place}"
-        return [
-            "",
-            f"# {what}",
-            f"[roots.{_toml_string(self._path_from_home(root))}]",
-            'contracts = "lenient"',
-        ]
-
-    def _path_from_home(self, root: str) -> str:
-        try:
-            return os.path.relpath(root, self.home).replace(os.sep, "/")
-        except ValueError:  # another drive
-            return root.replace(os.sep, "/")
-
-    def _host_files(self) -> dict[str, str]:
-        """Return the host overrides of the tool's folder unchanged, for the project."""
-        texts: dict[str, str] = {}
-        for each in self._list_host_files():
-            name = os.path.relpath(each.path, self.host).replace(os.sep, "/")
-            try:
-                texts[f"{HOST_FOLDER}/{name}"] = read_regular(each.path, limit=_MAX_BYTES).decode()
-            except (UnreadableFile, UnicodeDecodeError):
-                continue  # reported as a problem
-        return texts
-
-    def _list_host_files(self) -> Iterator[LayoutFile]:
-        places = [layout_of(layer) for layer in self.layers if layer.host]
-        for place in places:
-            yield from place.single_files()
-        for place in places:
-            yield from place.all("binding")
-            yield from place.all("capability")
-
-    def _active_now(self) -> Json:
-        """Return the current choices of the host; empty if their file cannot be read."""
-        path = os.path.join(self.host, ACTIVE_FILE)
-        if path in self.links:
-            return {}
-        try:
-            chosen = loads(read_regular(path, limit=_MAX_BYTES))
-        except (UnreadableFile, InvalidJson):
-            return {}
-        return object_at(chosen)
 
 
 def _find_roots(tool: str, registry: str | None) -> list[str]:
@@ -632,10 +459,6 @@ def _find_roots(tool: str, registry: str | None) -> list[str]:
             hint = "name the tool's folder, which has bindings/ and services/, then that of its registry"
             raise UsageError("usage.value", f"`{root}` holds no specs", hint=hint)
     return roots
-
-
-def _certain_failures(failures: list[FailedImport]) -> list[FailedImport]:
-    return [failure for failure in failures if failure.certain]
 
 
 def _is_refusal(problem: Problem) -> bool:
@@ -667,7 +490,7 @@ def _as_trusted(catalog: Catalog) -> Catalog:
 def _without_modules(catalog: Catalog) -> Catalog:
     """Return the catalog without the modules of untrusted services, so that no check looks for one.
 
-    `foreign_folder` reports about them."""
+    `module_faults` reports about them."""
     services = {
         id: service
         if service.trusted or is_shipped(service.module or "")
@@ -690,8 +513,3 @@ def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
         for capability, ids in catalog.bindings_of.items()
     }
     return catalog._replace(bindings=kept, bindings_of=by_capability)
-
-
-def _toml_string(text: str) -> str:
-    """Return a string of printable characters as a TOML string."""
-    return json.dumps(text, ensure_ascii=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from cogcli.authoring.exchange.agent_skills import ImportRemark, Setup, propose
+from cogcli.authoring.exchange.agent_skills import Setup, propose
+from cogcli.authoring.exchange.module_faults import ImportRemark
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
