@@ -5,7 +5,8 @@ the open call, or by an `InputRequiredResult`, after which the call is sent agai
 2. One by `elicitation/create` belongs to the only call that is open. If several are, it is declined.
 3. A form is passed on. An address is shown at a terminal, and otherwise declined. No one here opens it.
 4. An answer that does not fit the form counts as none.
-5. While a person at the terminal answers, the time limit of the call stands still, up to the seconds for answers.
+5. A server may ask 20 times in a call. Further questions are declined.
+6. While a person at the terminal answers, the time limit of the call stands still, up to the seconds for answers.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS: Final = 110.0
 """Seconds that a person has for an answer. A call of a gateway may take 120."""
+MOST_QUESTIONS: Final = 20
+"""The questions by `elicitation/create` in one call that are passed on."""
 _SHOWN: Final = 500
 """The characters of a question that the record of the call has."""
 
@@ -59,6 +62,12 @@ class QuestionRelay:
         exchange = self._traffic.only_open
         if exchange is None:
             self._traffic.note("the server asked a question that belongs to no one call: declined")
+            return ElicitResult(action="decline")
+        exchange.questions += 1
+        if exchange.questions > MOST_QUESTIONS:
+            if exchange.questions == MOST_QUESTIONS + 1:
+                text = f"the server asked more than {MOST_QUESTIONS} questions: the others are declined"
+                exchange.notices.append(text)
             return ElicitResult(action="decline")
         return await self._find_answer(exchange, params)
 

@@ -125,6 +125,8 @@ class McpExchange:
         """What ends the call at its time limit; None while it is not sent."""
         self.answer_seconds = 0.0
         """Seconds for a person's answers that are left. Meanwhile the time limit stands still."""
+        self.questions = 0
+        """How often the server asked by `elicitation/create`."""
         self.answered: list[tuple[ServerQuestion, QuestionAnswer]] = []
         """The questions that a person at the terminal answered, for the log."""
         self.run_id = ""
