@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from cogcli.cli.options import Call
     from cogcli.declarations.value_types import Json
 
-_OBJECTS_BEFORE_COLLECTION = 50_000
-"""A small run imports and makes some 30,000 objects after its command is known, and no cycles of them."""
+_OBJECTS_BEFORE_COLLECTION = 100_000
+"""A small run imports and makes some 30,000 objects after its command is known, 60,000 if its specs are not compiled
+yet, and no cycles of them."""
 
 
 def run(argv: list[str]) -> int:
