@@ -6,7 +6,7 @@ standard output.
 2. A frame is a line of strict JSON of at most 8 MiB. The reply to any other line is an error.
 3. Daemon threads read and write, so that they do not keep the process alive.
 4. Frames are handled one at a time. If a client sends faster than the server reads, the pipe slows
-   it down. So it does while a client leaves too many replies unread."""
+   it down. So it does while too many requests are open, or too many replies are unread."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 BAD_ID: Final = "the id of a request is a string or an integer"
 MAX_UNREAD: Final = 64
 """The replies that may wait until the client reads. No further frame is handled meanwhile."""
+MAX_OPEN: Final = 1024
+"""The requests that may be without a reply. No further frame is handled meanwhile."""
 _CHUNK: Final = 1 << 16
 _TICK: Final = 0.01
 
@@ -142,6 +144,11 @@ async def open_streams(
     loop = asyncio.get_running_loop()
 
     has_begun = False
+    open_requests: set[str | int] = set()
+
+    def is_full() -> bool:
+        unread = write.statistics().tasks_waiting_send
+        return unread > MAX_UNREAD or len(open_requests) >= MAX_OPEN
 
     async def handle_frame(frame: bytes | None) -> None:
         nonlocal has_begun
@@ -150,12 +157,16 @@ async def open_streams(
             has_begun = may_begin(message)
             if not has_begun and message.method != "ping":
                 message = _refuse_early(message)
-        while write.statistics().tasks_waiting_send > MAX_UNREAD:
+        while is_full():
             await anyio.sleep(_TICK)
         if isinstance(message, RefusedFrame):
             await wire.write(message.reply)
-        else:
-            await incoming.send(SessionMessage(message))
+            return
+        if isinstance(message, types.JSONRPCRequest):
+            open_requests.add(message.id)
+        elif (cancelled := _cancelled_request(message)) is not None:
+            open_requests.discard(cancelled)  # it may get no reply
+        await incoming.send(SessionMessage(message))
 
     def read_all() -> None:
         try:
@@ -171,8 +182,11 @@ async def open_streams(
 
     async def write_all() -> None:
         async with outgoing:
-            async for message in outgoing:
-                if not await wire.write(message.message):
+            async for item in outgoing:
+                message = item.message
+                if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                    open_requests.difference_update((message.id,))
+                if not await wire.write(message):
                     end()  # the client has stopped reading
 
     wire.start_writing()
@@ -240,6 +254,14 @@ def may_begin(request: types.JSONRPCRequest) -> bool:
     protocol version."""
     meta = object_at(request.params, "_meta")
     return request.method == "initialize" or VERSION_KEY in meta
+
+
+def _cancelled_request(message: types.JSONRPCMessage) -> str | int | None:
+    """Return the id of the request that a notification cancels; None for any other message."""
+    if not isinstance(message, types.JSONRPCNotification):
+        return None
+    id = value_at(message.params, "requestId")
+    return id if message.method == "notifications/cancelled" and _is_valid_id(id) else None
 
 
 def _refuse_early(request: types.JSONRPCRequest) -> RefusedFrame:

@@ -14,6 +14,7 @@ types = pytest.importorskip("mcp_types")
 
 from mcp.shared.message import SessionMessage  # noqa: E402
 
+from cogcli.app.serving import stdio_transport  # noqa: E402
 from cogcli.app.serving.stdio_transport import MAX_UNREAD, FramePipe, open_streams  # noqa: E402
 
 
@@ -70,7 +71,7 @@ def test_a_client_that_does_not_read_is_not_read_either() -> None:
                     group.start_soon(reply, message.message.id)
                     await anyio.lowlevel.checkpoint()
                     waiting.append(outgoing.statistics().tasks_waiting_send)
-                    if waiting[-1] > MAX_UNREAD:
+                    if waiting[-1] >= MAX_UNREAD:
                         read_all.set()
             await outgoing.aclose()
         reader.join(60)
@@ -78,6 +79,43 @@ def test_a_client_that_does_not_read_is_not_read_either() -> None:
     anyio.run(main)
     assert len(waiting) == count
     assert max(waiting) <= MAX_UNREAD + 1
+
+
+def test_a_client_has_a_limited_number_of_open_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio_transport, "MAX_OPEN", 10)
+    client = Client()
+    cancelled = {"method": "notifications/cancelled", "params": {"requestId": 3}, "jsonrpc": "2.0"}
+    odd = {**cancelled, "params": {"requestId": [3]}}
+    calls = [request(each, "ping") for each in range(40)]
+    most = 0
+
+    async def main() -> None:
+        nonlocal most
+        client.send_and_close(*calls[:9], cancelled, odd, *calls[9:])
+        async with open_streams(client.wire, lambda: None) as (incoming, outgoing):
+            waiting: list[Any] = []
+            async with incoming:
+                async for message in incoming:
+                    if not isinstance(message.message, types.JSONRPCRequest):
+                        continue
+                    waiting.append(message.message.id)
+                    most = max(most, len(waiting))
+                    limit = 11 if 3 in waiting else 10
+                    if len(waiting) < limit and message.message.id < 39:
+                        continue
+                    for id in waiting:
+                        answer = types.JSONRPCResponse(jsonrpc="2.0", id=id, result={})
+                        await outgoing.send(SessionMessage(answer))
+                    waiting.clear()
+            await outgoing.aclose()
+
+    async def with_limit() -> None:
+        with anyio.fail_after(60):
+            await main()
+
+    anyio.run(with_limit)
+    assert most == 11, "ten open requests, and one that was cancelled"
+    assert len(client.read(40)) == 40
 
 
 def test_an_error_of_the_client_reaches_the_server_and_is_not_sent_back() -> None:
