@@ -49,6 +49,7 @@ class ApprovalRequest(NamedTuple):
         )
         if used.invalid is not None:
             self.ask(used.invalid)
+            raise used.invalid
         if used.rejection is not None:
             raise used.rejection
         if used.approval is None and not self._is_signed_only:
