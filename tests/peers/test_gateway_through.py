@@ -33,7 +33,7 @@ Sessions = dict[str, list[tuple[Json, Json, Json]]]
 
 SCRIPT = Path(__file__).with_name("session_client.py")
 FASTMCP = "fastmcp==4.2.3"
-INSPECTORS = ("1.0.3",)
+INSPECTORS = ("1.0.3", "2.12.0")
 CLIENTS = ("sdk", "fastmcp", *(f"inspector-{version}" for version in INSPECTORS))
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
 
@@ -121,6 +121,8 @@ SESSIONS: dict[str, list[Json]] = {
     ],
 }  # fmt: skip
 """By server, the calls and reads of a session."""
+ONLY_WITH_ROOTS = ("get-roots-list",)
+"""Tools that a server offers only to a client with roots. The gateway declares none to it."""
 LIST_OF = {
     "tools/call": "tools/list",
     "resources/read": "resources/list",
@@ -239,6 +241,13 @@ def through_gateway(server: str, request: Json) -> Json:
     return request
 
 
+def without_roots(reply: Json) -> Json:
+    """Return a reply without the tools that a client has for its roots."""
+    if "tools" in reply:
+        reply["tools"] = [each for each in reply["tools"] if each["name"] not in ONLY_WITH_ROOTS]
+    return reply
+
+
 def reset(project: Project) -> None:
     """Remove what an earlier session has written."""
     (project.root / "memory.json").unlink(missing_ok=True)
@@ -261,7 +270,7 @@ def run_sessions(
         reset(project)
         requests = fill(requests_of(client, name), project, url)
         server = {**entry, "cwd": str(project.root), "env": {**environ, **entry["env"]}}
-        straight = ask(server, requests)
+        straight = [without_roots(reply) for reply in ask(server, requests)]
         lists = {
             request["method"]: reply for request, reply in zip(requests, straight, strict=True)
         }
