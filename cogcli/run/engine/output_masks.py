@@ -11,7 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cogcli.base.calls import Answer
-from cogcli.base.errors import ResponseMappingError, RuntimeErrorBase
+from cogcli.base.errors import (
+    RejectedError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    ServerFaultError,
+)
 from cogcli.base.redact import MASK
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.reading import read_record
@@ -59,12 +64,29 @@ def withhold_reply(error: RuntimeErrorBase, masks: Sequence[str]) -> None:
     """Remove the service's reply from the error of a call whose output would be masked."""
     if not masks:
         return
+    quotes = _quotes_service(error)
     error.record = _without_reply(error.record)
     error.reply = ""
     if isinstance(error, ResponseMappingError):
-        error.message = "the answer does not fit; it is not quoted, as a rule masks a part of it"
-        error.args = (error.message,)
-        error.hint = error.reason = ""
+        _replace_text(
+            error, "the answer does not fit; it is not quoted, as a rule masks a part of it"
+        )
+    elif quotes:
+        _replace_text(error, "the service refused the call; a rule masks a part of what it says")
+
+
+def _quotes_service(error: RuntimeErrorBase) -> bool:
+    """Return whether the message may quote a reply. One that comes from a log has its reply masked, and no quote."""
+    if not isinstance(error, (RejectedError, ServerFaultError)):
+        return False
+    reply = read_record(AttemptMade, dict(error.record or {})).reply
+    return reply is not None and reply.get("body") != MASK
+
+
+def _replace_text(error: RuntimeErrorBase, text: str) -> None:
+    error.message = text
+    error.args = (text,)
+    error.hint = error.reason = ""
 
 
 def _without_reply(record: Mapping[str, object] | None) -> Json | None:
