@@ -133,7 +133,7 @@ def _check_pack_options(options: RunOptions) -> None:
     """Raise UsageError for a pack option without the other options that it requires."""
     if bool(options.pack) != bool(options.intent):
         lacking = "--intent" if options.pack else "--pack"
-        hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
+        hint = "give both: `--pack ID@VERSION --intent ID`"
         raise UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint)
     given_alone = {
         "`--user` is for the rules of a pack": options.user,

@@ -21,7 +21,7 @@ from cogcli.base.files import write_atomic
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import ProblemsFound, suggestion
+from cogcli.base.problems import ProblemsFound, list_known_words, suggestion
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
@@ -37,6 +37,8 @@ from cogcli.specs.protocol import LOCK
 
 SECONDS = 60.0
 """Seconds that a server may take to start and to list its tools."""
+_LONGEST_SHOWN = 100
+"""Characters of the name of a tool that a message shows."""
 
 
 class ServiceChange(NamedTuple):
@@ -140,8 +142,11 @@ def _require_offered_tools(marks: Iterable[str], tools: Iterable[Json]) -> None:
     names = [tool["name"] for tool in tools]
     for name in marks:
         if name not in names:
-            hint = suggestion(name, names) or f"it has {', '.join(names[:20])}"
-            raise UsageError("usage.value", f"the server has no tool `{name[:100]}`", hint=hint)
+            shown = [each for each in names if len(each) <= _LONGEST_SHOWN]
+            hint = suggestion(name, shown) or list_known_words(shown, limit=20)
+            raise UsageError(
+                "usage.value", f"the server has no tool `{name[:_LONGEST_SHOWN]}`", hint=hint
+            )
 
 
 def _refresh_document(
