@@ -26,6 +26,8 @@ CUSTOMER_TEXT: Final = (
     "${thing.url}"
 )
 """The same for a customer, with the one placeholder that such a text may have."""
+SCOPE: Final = BAIT.replace(" ", "_")
+"""The same as a scope of a login, which has no spaces."""
 ANY: Final = {"text": {"type": "any"}}
 TEXT: Final = {"text": {"type": "any", "default": "x"}}
 
@@ -110,7 +112,7 @@ def list_services(outside: Path, marks: Path) -> dict[str, dict[str, Any]]:
         "tools_login": {
             "kind": "mcp", "url": f"{URL}/mcp",
             "login": {
-                "grant": "client_credentials", "issuer": URL, "scopes": [BAIT], "client_id": "A_CANARY",
+                "grant": "client_credentials", "issuer": URL, "scopes": [SCOPE], "client_id": "A_CANARY",
                 "client_secret": f"file:{secret}", "client_auth": "body", "port": 8899,
             },
         },
