@@ -93,10 +93,6 @@ REASONS: Final[Mapping[str, str]] = {
         "here commit 9107d888 takes 14.3 s. By samples, a third of the time reads the events, a third folds them, and"
         " most of the rest checks before that the log agrees with its manifest."
     ),
-    "ls after one more episode": (
-        "about 110 ms start the command, as among two episodes. The rest lists the names of the directory, reads those"
-        " of the index, and compares them."
-    ),
     "resume, until a step of its own": "measured beside other work, at a load above 6.",
 }
 """Why a goal is missed, by the name of its figure, in words that a profile backs."""
