@@ -60,8 +60,8 @@ REASONS: Final[Mapping[str, str]] = {
     ),
     "run, warm cache": (
         "of its 499 million instructions a bare interpreter takes 42. Another 197 import orjson, the part of typer that"
-        " parses, and modules of the standard library. 241 import some 245 modules of ours. The run itself takes 19. The"
-        " goal allows some 370."
+        " parses, and modules of the standard library. 241 import some 245 modules of ours. The run itself takes 19."
+        " The goal allows some 370."
     ),
     "linear, 1000 steps with a display of lines, per step": (
         "besides the step itself, two lines are formatted: 11 us each alone, 37 while the run goes on beside it."
